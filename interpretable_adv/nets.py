@@ -1,0 +1,79 @@
+"""The classifier: embedding, LSTM, one hidden layer."""
+import chainer
+import chainer.functions as F
+import chainer.links as L
+import numpy as np
+
+from interpretable_adv.lstm import LSTM
+
+
+class Classifier(chainer.Chain):
+    """Classifies a review by the LSTM's state after its last word.
+
+    Parameter names, the order of construction (which fixes the random stream) and the
+    initialisation are upstream's, so checkpoints and losses carry over.
+    """
+
+    def __init__(self, n_vocab, emb_dim=256, hidden_dim=1024, hidden_cls_dim=30, n_class=2,
+                 n_layers=1, dropout=0.5):
+        super().__init__()
+        self.dropout = dropout
+        with self.init_scope():
+            self.word_embed = L.EmbedID(n_vocab, emb_dim)
+            self.hidden_layer = L.Linear(hidden_dim, hidden_cls_dim)
+            self.output_layer = L.Linear(hidden_cls_dim, n_class)
+            self.uni_lstm = LSTM(n_layers, emb_dim, hidden_dim, dropout)
+        for layer in self.uni_lstm:
+            # Two biases add up in the forget gate; upstream sets both.
+            layer.b1.array[...] = 1
+            layer.b5.array[...] = 1
+
+    def embed(self, ids):
+        """Word vectors with dropout: ids `(N,)` or `(N, K)` → `(N, …, emb_dim)`."""
+        return F.dropout(self.word_embed(ids), self.dropout)
+
+    def classify(self, embedded, lengths):
+        """Logits `(len(lengths), n_class)` of reviews given as word vectors `(N, emb_dim)`."""
+        states, _, _ = self.uni_lstm(embedded, lengths, outputs=False)
+        hidden = F.relu(self.hidden_layer(states[-1]))
+        return self.output_layer(F.dropout(hidden, self.dropout))
+
+    def forward(self, sequences, perturbation=None):
+        """Logits of reviews given as a list of id arrays.
+
+        Args:
+            perturbation: `(N, emb_dim)`, added to the word vectors.
+        """
+        embedded = self.embed(self.xp.concatenate(sequences))
+        if perturbation is not None:
+            embedded = embedded + perturbation
+        return self.classify(embedded, [len(sequence) for sequence in sequences])
+
+
+def by_length(sequences, words_per_batch):
+    """Batches of indices into `sequences`: alike in length, and of bounded size.
+
+    Without dropout a review's logits do not depend on its batch, so the order is free.
+    """
+    lengths = np.array([len(sequence) for sequence in sequences])
+    order = np.argsort(lengths, kind='stable')
+    batches, words = [[]], 0
+    for index in order:
+        if batches[-1] and words + lengths[index] > words_per_batch:
+            batches.append([])
+            words = 0
+        batches[-1].append(int(index))
+        words += lengths[index]
+    return [batch for batch in batches if batch]
+
+
+def predict(model, sequences, words_per_batch=20000):
+    """Logits `(len(sequences), n_class)` on the host, without dropout."""
+    logits = None
+    with chainer.using_config('train', False), chainer.no_backprop_mode():
+        for batch in by_length(sequences, words_per_batch):
+            output = model([model.xp.asarray(sequences[i]) for i in batch]).array
+            if logits is None:
+                logits = np.empty((len(sequences), output.shape[1]), np.float32)
+            logits[batch] = chainer.cuda.to_cpu(output)
+    return logits

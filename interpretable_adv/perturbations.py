@@ -1,0 +1,226 @@
+"""Adversarial perturbations of word embeddings, as pure array functions.
+
+Reviews of a batch stand one after another: an array `(N, D)` holds one row per word of all
+reviews, and `lengths` (host integers that sum to N) says where each review ends. Directions
+are `(N, K, D)`: for each word the unit vectors towards its K nearest neighbours.
+NumPy in, NumPy out; CuPy in, CuPy out.
+
+Paper: Barham and Feizi (2019), Algorithm 1 and Section 3; AdvT is Miyato et al. (2017), iAdvT
+and iVAT are Sato et al. (2018).
+"""
+import numpy as np
+from chainer import backend
+
+NORM_EPSILON = 1e-6  # upstream's: a tiny gradient does not reach unit length
+WEIGHT_EPSILON = 1e-5  # the default of chainer.functions.normalize, which upstream calls
+
+
+# Norms ----------------------------------------------------------------------------------
+
+def normalize(d, lengths, level='sentence'):
+    """Scales perturbations to unit length.
+
+    At `sentence` level, for each review, over all its words i and dimensions::
+
+        d_i / sqrt(1e-6 + sum_j |d_j|²)
+
+    At `word` level each word has its own norm, and is first divided by its largest
+    component, so that a tiny gradient does reach unit length, as upstream does there::
+
+        d̃_i / sqrt(1e-6 + |d̃_i|²)     with d̃_i = d_i / (1e-12 + max |d_i|)
+    """
+    xp = backend.get_array_module(d)
+    if level == 'sentence':
+        squares = _sum_of_squares(d)
+        totals = xp.add.reduceat(squares[:, 0], _starts(xp, lengths))
+        return d / xp.sqrt(NORM_EPSILON + totals)[_review_of_word(xp, lengths), None]
+    if level == 'word':
+        d = d / (1e-12 + xp.abs(d).max(axis=1, keepdims=True))
+        return _unit(d)
+    raise ValueError(f"level is 'sentence' or 'word', not {level!r}")
+
+
+def _unit(d):
+    """`d / sqrt(1e-6 + |d|²)` along the last axis."""
+    xp = backend.get_array_module(d)
+    return d / xp.sqrt(NORM_EPSILON + _sum_of_squares(d))
+
+
+def _sum_of_squares(d):
+    return (d * d).sum(axis=-1, keepdims=True)
+
+
+def _starts(xp, lengths):
+    return xp.asarray(np.cumsum(np.asarray(lengths, np.int64)) - lengths)
+
+
+def _review_of_word(xp, lengths):
+    return xp.asarray(np.repeat(np.arange(len(lengths)), lengths))
+
+
+# Neighbour directions ---------------------------------------------------------------------
+
+def directions(words, neighbors):
+    """Unit vectors from each word to its neighbours: `u_k = norm(e(neighbour k) − e(word))`.
+
+    Args:
+        words: embeddings `(N, D)`.
+        neighbors: embeddings `(N, K, D)`.
+    """
+    return _unit(neighbors - words[:, None])
+
+
+# AdvT and VAT -----------------------------------------------------------------------------
+
+def advt(gradient, lengths, epsilon, level='sentence'):
+    """AdvT, and VAT's final step: `r = ε g / |g|`, with g the gradient of the loss."""
+    return epsilon * normalize(gradient, lengths, level)
+
+
+def vat_start(noise, lengths):
+    """VAT's random start: normally distributed noise, scaled to unit length per word."""
+    return normalize(noise, lengths, 'word')
+
+
+# iAdvT and iVAT ---------------------------------------------------------------------------
+
+def iadvt(attention_gradient, directions, lengths, epsilon, level='sentence'):
+    """iAdvT, and iVAT's final step::
+
+        r = ε d / |d|    with d_i = sum_k α_ik u_ik,  α_i = g_i / (|g_i| + 1e-5)
+
+    Args:
+        attention_gradient: `(N, K)` or `(N, K, 1)`, the gradient g of the loss with respect to
+            the weights α of the first step; `attention_gradient()` gives it.
+    """
+    weights = _normalize_weights(attention_gradient.reshape(directions.shape[:2]))
+    return epsilon * normalize(_combine(weights, directions), lengths, level)
+
+
+def ivat_start(directions):
+    """iVAT's start, equal weights: per word the unit vector along the mean direction."""
+    xp = backend.get_array_module(directions)
+    weights = xp.full(directions.shape[:2], 1 / directions.shape[1], directions.dtype)
+    return _unit(_combine(_normalize_weights(weights), directions))
+
+
+def attention_gradient(gradient, directions, virtual=False):
+    """Gradient with respect to the weights α, given the gradient with respect to the start.
+
+    The start of a word is `s = norm(d)` with `norm(d) = d / sqrt(1e-6 + |d|²)` and `d` a sum
+    of directions with weights α. By the chain rule::
+
+        iAdvT (α = 0, d = sum α_k u_k):         g_k = 1000 u_k·g
+        iVAT  (α = 1/K, d = sum α̂_k u_k):      g_d = (g − s (s·g)) / n,   n = sqrt(1e-6 + |d|²)
+                                                g_α̂ = u_k·g_d
+                                                g_α = (g_α̂ − α̂ (ᾱ·g_α̂)) / (|α| + 1e-5)
+
+    with `α̂ = α / (|α| + 1e-5)` and `ᾱ = α / |α|`. The 1000 is `1 / sqrt(1e-6)`, the slope of
+    norm() at zero; it matters because of the 1e-5 that `iadvt` adds to the norm.
+
+    Args:
+        gradient: `(N, D)`, of the first-step loss with respect to the added start s.
+        directions: `(N, K, D)`.
+        virtual: whether α starts at 1/K (iVAT) instead of 0 (iAdvT).
+
+    Returns:
+        `(N, K)`.
+    """
+    xp = backend.get_array_module(gradient)
+    if not virtual:
+        return _dot(directions, gradient) / NORM_EPSILON ** 0.5
+    k = directions.shape[1]
+    weights = xp.full(directions.shape[:2], 1 / k, directions.dtype)
+    normalized = _normalize_weights(weights)
+    combined = _combine(normalized, directions)
+    norm = xp.sqrt(NORM_EPSILON + _sum_of_squares(combined))
+    start = combined / norm
+    along = (start * gradient).sum(axis=1, keepdims=True)
+    g_weights = _dot(directions, (gradient - start * along) / norm)
+    length = k ** -0.5  # |α|
+    mean = (weights * g_weights).sum(axis=1, keepdims=True) / length
+    return (g_weights - normalized * mean) / (length + WEIGHT_EPSILON)
+
+
+def _normalize_weights(weights):
+    xp = backend.get_array_module(weights)
+    return weights / (xp.sqrt(_sum_of_squares(weights)) + WEIGHT_EPSILON)
+
+
+def _combine(weights, directions):
+    """`sum_k weights_ik u_ik`: `(N, K), (N, K, D) → (N, D)`."""
+    return backend.get_array_module(weights).matmul(weights[:, None], directions)[:, 0]
+
+
+def _dot(directions, vectors):
+    """`u_ik · v_i`: `(N, K, D), (N, D) → (N, K)`."""
+    return backend.get_array_module(vectors).matmul(directions, vectors[..., None])[..., 0]
+
+
+# SPGD: Algorithm 1 ------------------------------------------------------------------------
+
+def project(raw, directions, toward_only=False):
+    """Projects each word's perturbation onto its best neighbour direction::
+
+        r̂_i = (r_i · u*_i) u*_i    with u*_i = argmax over u_i1 … u_iK of r_i · u_ik
+
+    Where r_i points away from all K neighbours, the formula moves the word away from the
+    least bad one; `toward_only` leaves such a word in place instead.
+
+    Returns:
+        The projections `(N, D)` and the index k of the chosen neighbour `(N,)`.
+    """
+    xp = backend.get_array_module(raw)
+    products = _dot(directions, raw)
+    chosen = products.argmax(axis=1)
+    words = xp.arange(len(raw))
+    size = products[words, chosen]
+    if toward_only:
+        size = xp.maximum(size, 0)
+    return size[:, None] * directions[words, chosen], chosen
+
+
+def kept_words(raw, lengths, sparsity):
+    """Which words keep their perturbation: per review the ⌊(1 − σ) N⌋ of largest `|r_i|²`.
+
+    Ties go to the earlier word.
+
+    Returns:
+        A boolean array `(N,)`.
+    """
+    if not 0 <= sparsity <= 1:
+        raise ValueError(f'sparsity is a share between 0 and 1, not {sparsity}')
+    xp = backend.get_array_module(raw)
+    review = _review_of_word(xp, lengths)
+    position = xp.arange(len(raw))
+    # Sorted by review, then by falling norm, then by position (the last key counts most).
+    order = xp.lexsort(xp.stack([
+        position.astype('d'), -_sum_of_squares(raw)[:, 0].astype('d'), review.astype('d')]))
+    rank = xp.empty_like(position)
+    rank[order] = position
+    # Rounding first: (1 − 0.9) · 10 is 0.99999… in floating point, but keeps one word.
+    n_kept = np.floor(np.round((1 - sparsity) * np.asarray(lengths), 6)).astype(np.int64)
+    return rank - _starts(xp, lengths)[review] < xp.asarray(n_kept)[review]
+
+
+def sparsify(perturbation, raw, lengths, sparsity):
+    """Zeroes the perturbation of all words but the ⌊(1 − σ) N⌋ of largest raw norm."""
+    return perturbation * kept_words(raw, lengths, sparsity)[:, None]
+
+
+def spgd(raw, directions, lengths, sparsity, toward_only=False, rank='raw'):
+    """SPGD's perturbation from the raw one, lines 5 to 13 of Algorithm 1.
+
+    Args:
+        raw: `(N, D)`, AdvT's perturbation (M steps of it).
+        directions: `(N, K, D)`.
+        sparsity: σ, the share of words that stay in place.
+        toward_only: see `project`.
+        rank: whether words are ranked by their `raw` norm, as in the paper, or by the norm of
+            what is left of it when `projected`.
+
+    Returns:
+        The perturbation `(N, D)` and the index of each word's chosen neighbour `(N,)`.
+    """
+    projected, chosen = project(raw, directions, toward_only)
+    return sparsify(projected, raw if rank == 'raw' else projected, lengths, sparsity), chosen

@@ -1,0 +1,244 @@
+"""Prepared corpora on disk: one review a line, its words separated by single spaces.
+
+Two layouts share that format. Upstream's has one file per split and sentiment under fixed
+names (`UPSTREAM_FILES`, `UPSTREAM_UNLABELED`). Any other corpus has a manifest, `corpus.json`,
+that names its classes and, per split, a file of reviews and a file with the class of each.
+"""
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+
+from interpretable_adv import files
+from interpretable_adv.cli import UserError
+
+# Positive before negative: this order numbers the vocabulary and fixes the order of examples.
+UPSTREAM_FILES = {
+    split: [(f'imdb_pos_{split}.txt', 1), (f'imdb_neg_{split}.txt', 0)]
+    for split in ('train', 'dev', 'test')}
+UPSTREAM_UNLABELED = 'imdb_unlabled.txt'  # upstream's spelling
+UPSTREAM_LABELS = ['negative', 'positive']
+MANIFEST = 'corpus.json'
+
+
+class TextFile:
+    """One file of reviews and their classes, held as bytes so that it can be hashed and read."""
+
+    def __init__(self, path, labels=None):
+        self.path = path
+        self.content = read_bytes(path)
+        self.labels = labels  # one class for all reviews, a list with one for each, or None
+
+    def reviews(self, lower=False):
+        """Yields the words of each review, as upstream splits them."""
+        text = decode(self.content, self.path)
+        if lower:
+            text = text.lower()
+        lines = text.split('\n')
+        if lines[-1] == '':
+            lines.pop()
+        for number, line in enumerate(lines, 1):
+            line = line.strip()
+            if not line:
+                raise UserError(f'{self.path}, line {number}: empty review; delete the line or '
+                                'prepare the corpus again')
+            yield line.split(' ')
+
+
+def read_bytes(path):
+    try:
+        with open(path, 'rb') as stream:
+            return stream.read()
+    except OSError as error:
+        raise UserError(f'cannot read {path}: {error.strerror}') from error
+
+
+def decode(content, path):
+    """UTF-8 bytes to text; the error names file and line."""
+    try:
+        return content.decode('utf-8')
+    except UnicodeDecodeError as error:
+        line = content.count(b'\n', 0, error.start) + 1
+        raise UserError(f'{path}, line {line}: not UTF-8; convert the file to UTF-8') from error
+
+
+def open_corpus(directory, use_unlabeled=True):
+    """Finds the prepared files in `directory`.
+
+    Returns the class names and a dict `split: [TextFile, …]` for train, dev, test and unlabeled.
+    """
+    if not os.path.isdir(directory):
+        raise UserError(f'no data folder {directory}: make one with '
+                        '`python -m interpretable_adv.data prepare`')
+    manifest = os.path.join(directory, MANIFEST)
+    if os.path.exists(manifest):
+        return _open_own(directory, manifest, use_unlabeled)
+    return _open_upstream(directory, use_unlabeled)
+
+
+def _open_upstream(directory, use_unlabeled):
+    names = [name for pairs in UPSTREAM_FILES.values() for name, _ in pairs]
+    names += [UPSTREAM_UNLABELED] if use_unlabeled else []
+    missing = [name for name in names if not os.path.exists(os.path.join(directory, name))]
+    if missing:
+        raise UserError(f'{directory} lacks {", ".join(missing)}: make the files with '
+                        '`python -m interpretable_adv.data prepare`')
+    splits = {split: [TextFile(os.path.join(directory, name), label) for name, label in pairs]
+              for split, pairs in UPSTREAM_FILES.items()}
+    splits['unlabeled'] = (
+        [TextFile(os.path.join(directory, UPSTREAM_UNLABELED))] if use_unlabeled else [])
+    return UPSTREAM_LABELS, splits
+
+
+def _open_own(directory, manifest, use_unlabeled):
+    try:
+        description = json.loads(decode(read_bytes(manifest), manifest))
+        label_names = [str(name) for name in description['labels']]
+        entries = {split: (entry['reviews'], entry.get('labels'))
+                   for split, entry in description['splits'].items()}
+        if not {'train', 'dev'} <= set(entries) <= {'train', 'dev', 'test', 'unlabeled'}:
+            raise ValueError('wrong splits')
+        for split, names in entries.items():
+            for name in names[:1 if split == 'unlabeled' else 2]:
+                if os.path.basename(name) != name:
+                    raise ValueError('a file outside the folder')
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f'{manifest} is damaged: prepare the corpus again') from error
+    splits = {'train': [], 'dev': [], 'test': [], 'unlabeled': []}
+    for split, (reviews, labels) in entries.items():
+        if split == 'unlabeled' and not use_unlabeled:
+            continue
+        text = TextFile(os.path.join(directory, reviews))
+        if split != 'unlabeled':
+            text.labels = _read_labels(os.path.join(directory, labels), len(label_names))
+        splits[split] = [text]
+    return label_names, splits
+
+
+def _read_labels(path, n_class):
+    try:
+        labels = [int(line) for line in decode(read_bytes(path), path).splitlines()]
+    except ValueError as error:
+        raise UserError(f'{path} is damaged: prepare the corpus again') from error
+    if not all(0 <= label < n_class for label in labels):
+        raise UserError(f'{path} holds a class that {MANIFEST} does not name: '
+                        'prepare the corpus again')
+    return labels
+
+
+def write_upstream(directory, splits):
+    """Writes upstream's seven files, all or none.
+
+    Args:
+        splits (dict): File name → iterable of reviews, each a string of words and single spaces.
+    """
+    expected = {name for pairs in UPSTREAM_FILES.values() for name, _ in pairs}
+    assert set(splits) == expected | {UPSTREAM_UNLABELED}
+    with _all_or_none(directory) as folder:
+        if os.path.exists(os.path.join(directory, MANIFEST)):
+            raise UserError(f'{directory} holds a corpus of your own ({MANIFEST}): '
+                            'choose another --data_dir')
+        for name, reviews in splits.items():
+            _write_lines(os.path.join(folder, name), reviews)
+
+
+def write_own(directory, label_names, splits, notes):
+    """Writes a corpus with any number of classes and its manifest, all or none.
+
+    Args:
+        splits (dict): Split → (reviews, classes); classes is None for `unlabeled`.
+        notes (dict): Further entries of the manifest, for the reader.
+    """
+    description = {'format': 1, 'labels': label_names, 'splits': {}, **notes}
+    with _all_or_none(directory) as folder:
+        if any(os.path.exists(os.path.join(directory, name))
+               for name, _ in UPSTREAM_FILES['train']):
+            raise UserError(f'{directory} holds the files of another corpus: '
+                            'choose another --data_dir')
+        for split, (reviews, labels) in splits.items():
+            entry = {'reviews': f'{split}.txt', 'examples': len(reviews)}
+            _write_lines(os.path.join(folder, entry['reviews']), reviews)
+            if labels is not None:
+                entry['labels'] = f'{split}_labels.txt'
+                _write_lines(os.path.join(folder, entry['labels']), map(str, labels))
+            description['splits'][split] = entry
+        _write_lines(os.path.join(folder, MANIFEST),
+                     [json.dumps(description, indent=1, ensure_ascii=False)])
+
+
+def _write_lines(path, lines):
+    with open(path, 'w', encoding='utf-8', newline='\n') as stream:
+        for line in lines:
+            stream.write(line)
+            stream.write('\n')
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+@contextlib.contextmanager
+def _all_or_none(directory):
+    """Yields a temporary folder whose files move into `directory` when the block succeeds.
+
+    When the block or a move fails, `directory` is as it was: files already replaced come back,
+    and folders made on the way go again.
+    """
+    made = _first_missing(directory)
+    files.make_directory(directory)
+    folder = None
+    try:
+        folder = tempfile.mkdtemp(dir=directory, prefix='.prepare.')
+        yield folder
+        _move_all(folder, directory)
+    except BaseException as error:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        _remove_empty(directory, made)
+        if isinstance(error, OSError):
+            raise UserError(f'cannot write to {directory}: {error.strerror or error}') from error
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _move_all(folder, directory):
+    """Moves all files of `folder` up into `directory`; on failure puts the old ones back."""
+    names = sorted(os.listdir(folder))
+    old = os.path.join(folder, 'old')
+    os.mkdir(old)
+    moved = []
+    try:
+        for name in names:
+            target = os.path.join(directory, name)
+            if os.path.lexists(target):
+                if os.path.isdir(target):
+                    raise IsADirectoryError(None, f'{name} is a folder')
+                os.link(target, os.path.join(old, name), follow_symlinks=False)
+            os.replace(os.path.join(folder, name), target)
+            moved.append(name)
+    except BaseException:
+        for name in moved:
+            target, backup = os.path.join(directory, name), os.path.join(old, name)
+            if os.path.lexists(backup):
+                os.replace(backup, target)
+            else:
+                os.unlink(target)
+        raise
+
+
+def _first_missing(directory):
+    """The topmost folder that has to be made so that `directory` exists, or None."""
+    directory, missing = os.path.abspath(directory), None
+    while not os.path.lexists(directory):
+        missing, directory = directory, os.path.dirname(directory)
+    return missing
+
+
+def _remove_empty(directory, top):
+    """Removes `directory` and its parents up to `top`, as long as they are empty."""
+    directory = os.path.abspath(directory)
+    while top is not None and directory.startswith(top):
+        try:
+            os.rmdir(directory)
+        except OSError:
+            return
+        directory = os.path.dirname(directory)

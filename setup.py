@@ -1,0 +1,41 @@
+"""Package metadata. `bash experiments/bootstrap.sh` is the way to a working environment."""
+import pathlib
+import re
+
+from setuptools import find_packages, setup
+
+HERE = pathlib.Path(__file__).parent
+
+
+def requirements(name):
+    lines = (HERE / name).read_text(encoding='utf-8').splitlines()
+    return [line for line in lines if line and not line.startswith('#')]
+
+
+setup(
+    name='interpretable-adv-spgd',
+    version=re.search(r"__version__ = '(.+)'",
+                      (HERE / 'interpretable_adv/__init__.py').read_text(encoding='utf-8'))[1],
+    description='Interpretable adversarial training for text: SPGD beside AdvT, iAdvT, VAT, iVAT',
+    long_description=(HERE / 'README.md').read_text(encoding='utf-8'),
+    long_description_content_type='text/markdown',
+    license='MIT',
+    python_requires='>=3.11',
+    packages=find_packages(include=['interpretable_adv', 'interpretable_adv.*', 'lm']),
+    install_requires=requirements('requirements.txt'),
+    extras_require={
+        # cuDNN is optional: pip install 'nvidia-cudnn-cu12<9'
+        'gpu': ['cupy-cuda12x==13.6.0'],
+        'mpi': ['mpi4py>=4', 'mpich>=4'],
+        'dev': requirements('requirements-dev.txt'),
+    },
+    entry_points={'console_scripts': [
+        'spgd-data = interpretable_adv.data:command',
+        'spgd-train = interpretable_adv.train:command',
+        'spgd-evaluate = interpretable_adv.evaluate:command',
+        'spgd-analysis = interpretable_adv.analysis:command',
+        'spgd-visualize = interpretable_adv.visualize:command',
+        'spgd-pretrain = lm.pretrain:command',
+        'spgd-perplexity = lm.perplexity:command',
+    ]},
+)
