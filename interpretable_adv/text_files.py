@@ -5,6 +5,7 @@ names (`UPSTREAM_FILES`, `UPSTREAM_UNLABELED`). Any other corpus has a manifest,
 that names its classes and, per split, a file of reviews and a file with the class of each.
 """
 import contextlib
+import io
 import json
 import os
 import shutil
@@ -32,18 +33,15 @@ class TextFile:
 
     def reviews(self, lower=False):
         """Yields the words of each review, as upstream splits them."""
-        text = decode(self.content, self.path)
-        if lower:
-            text = text.lower()
-        lines = text.split('\n')
-        if lines[-1] == '':
-            lines.pop()
-        for number, line in enumerate(lines, 1):
-            line = line.strip()
+        for number, line in enumerate(io.BytesIO(self.content), 1):
+            try:
+                line = line.decode('utf-8').strip()
+            except UnicodeDecodeError as error:
+                raise _not_utf8(self.path, number) from error
             if not line:
                 raise UserError(f'{self.path}, line {number}: empty review; delete the line or '
                                 'prepare the corpus again')
-            yield line.split(' ')
+            yield (line.lower() if lower else line).split(' ')
 
 
 def read_bytes(path):
@@ -59,8 +57,11 @@ def decode(content, path):
     try:
         return content.decode('utf-8')
     except UnicodeDecodeError as error:
-        line = content.count(b'\n', 0, error.start) + 1
-        raise UserError(f'{path}, line {line}: not UTF-8; convert the file to UTF-8') from error
+        raise _not_utf8(path, content.count(b'\n', 0, error.start) + 1) from error
+
+
+def _not_utf8(path, line):
+    return UserError(f'{path}, line {line}: not UTF-8; convert the file to UTF-8')
 
 
 def open_corpus(directory, use_unlabeled=True):
@@ -127,6 +128,11 @@ def _read_labels(path, n_class):
     return labels
 
 
+def is_read_only(directory):
+    """Whether nobody may write to the folder: then the superuser shall not, either."""
+    return not os.stat(directory).st_mode & 0o222
+
+
 def write_upstream(directory, splits):
     """Writes upstream's seven files, all or none.
 
@@ -187,6 +193,8 @@ def _all_or_none(directory):
     files.make_directory(directory)
     folder = None
     try:
+        if is_read_only(directory):
+            raise OSError(None, 'the folder is read-only')
         folder = tempfile.mkdtemp(dir=directory, prefix='.prepare.')
         yield folder
         _move_all(folder, directory)
@@ -209,19 +217,17 @@ def _move_all(folder, directory):
     try:
         for name in names:
             target = os.path.join(directory, name)
+            if os.path.isdir(target):
+                raise OSError(None, f'{name} is a folder')
             if os.path.lexists(target):
-                if os.path.isdir(target):
-                    raise IsADirectoryError(None, f'{name} is a folder')
-                os.link(target, os.path.join(old, name), follow_symlinks=False)
+                os.replace(target, os.path.join(old, name))
             os.replace(os.path.join(folder, name), target)
             moved.append(name)
     except BaseException:
         for name in moved:
-            target, backup = os.path.join(directory, name), os.path.join(old, name)
-            if os.path.lexists(backup):
-                os.replace(backup, target)
-            else:
-                os.unlink(target)
+            os.unlink(os.path.join(directory, name))
+        for name in os.listdir(old):
+            os.replace(os.path.join(old, name), os.path.join(directory, name))
         raise
 
 
