@@ -1,0 +1,140 @@
+"""The language model: word embedding, LSTM, and a plain or adaptive softmax over the words."""
+import chainer
+import chainer.functions as F
+import chainer.links as L
+import numpy as np
+from chainer import backend
+
+from interpretable_adv.cli import UserError
+from interpretable_adv.lstm import LSTM
+from lm.adaptive_softmax import AdaptiveSoftmax
+from lm.softmax import softmax_nll
+
+WEIGHT_RANGE = 0.1
+
+
+class RNNForLM(chainer.Chain):
+    """Predicts each next word.
+
+    Parameters are upstream's: `embed/W`, `rnn/I/w0 … b7`, and `output/{W,b}` or those of
+    `AdaptiveSoftmax`. All matrices are uniform in ±0.1, biases 0. The model keeps no state
+    between calls: `forward` takes and returns it.
+
+    Args:
+        n_vocab: number of words.
+        n_units: size of the LSTM.
+        n_units_word: size of a word vector.
+        n_layers: LSTM layers.
+        dropout: ratio of dropout on word vectors, between LSTM layers, and on LSTM outputs.
+        adaptive_softmax: whether the output is an adaptive softmax.
+        cutoff, reduce_k: see `AdaptiveSoftmax`.
+        share_embedding: whether the output's weights are the word vectors (plain softmax only;
+            then there is no `output/W`).
+        forget_bias: if not None, the value of the LSTM's forget biases b1 and b5 in every layer.
+        norm_vecs: whether the initial word vectors are scaled to unit length.
+    """
+
+    def __init__(self, n_vocab, n_units=1024, n_units_word=256, n_layers=1, dropout=0.5,
+                 adaptive_softmax=False, cutoff=None, reduce_k=4, share_embedding=False,
+                 forget_bias=None, norm_vecs=False):
+        super().__init__()
+        if share_embedding and adaptive_softmax:
+            raise UserError('the adaptive softmax has no weights to share with the embedding: '
+                            'leave out one of --share-embedding and --adaptive-softmax')
+        if share_embedding and n_units != n_units_word:
+            raise UserError(f'a shared embedding needs word vectors as large as the LSTM: '
+                            f'{n_units_word} and {n_units} given')
+        self.dropout = dropout
+        with self.init_scope():
+            self.embed = L.EmbedID(n_vocab, n_units_word)
+            self.rnn = LSTM(n_layers, n_units_word, n_units, dropout)
+            if adaptive_softmax:
+                self.output = AdaptiveSoftmax(n_units, n_vocab, cutoff, reduce_k)
+            elif share_embedding:
+                self.output = L.Bias(1, (n_vocab,))
+            else:
+                self.output = L.Linear(n_units, n_vocab)
+        # Chainer's initialisers have drawn above; upstream then draws again, and so the weights
+        # of a seed are these.
+        for _, parameter in self.namedparams():
+            if parameter.ndim > 1:
+                parameter.array[...] = np.random.uniform(
+                    -WEIGHT_RANGE, WEIGHT_RANGE, parameter.shape)
+        if norm_vecs:
+            vectors = self.embed.W.array
+            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        if forget_bias is not None:
+            for layer in self.rnn:
+                layer.b1.array[...] = forget_bias
+                layer.b5.array[...] = forget_bias
+
+    @property
+    def n_vocab(self):
+        return len(self.embed.W)
+
+    def forward(self, words, targets, state=None):
+        """Negative log-likelihood of the next words of parallel streams.
+
+        Args:
+            words: int32 `(streams, time)`.
+            targets: the next words, int32 `(streams, time)`, best on the host.
+            state: `(hx, cx)` arrays of the call before; zero when None.
+
+        Returns:
+            `-log p` as a Variable `(streams · time,)`, stream by stream, and the new state as
+            arrays, so that no gradient flows back over the window's edge.
+        """
+        streams, time = words.shape
+        return self.score(self.embed(self.xp.asarray(words.ravel())), targets,
+                          np.full(streams, time), state)
+
+    def score(self, embedded, targets, lengths, state=None):
+        """As `forward`, for word vectors `(sum(lengths), n_units_word)` of sequences."""
+        hidden, state = self.hidden(embedded, lengths, state)
+        return self.nll(hidden, targets), state
+
+    def hidden(self, embedded, lengths, state=None):
+        """Outputs of the LSTM `(sum(lengths), n_units)` and its state after each sequence."""
+        hx, cx = state or (None, None)
+        hy, cy, ys = self.rnn(F.dropout(embedded, self.dropout), lengths, hx, cx)
+        return F.dropout(ys, self.dropout), (hy.array, cy.array)
+
+    def nll(self, hidden, targets):
+        """`-log p(target)` at each row of `hidden`, a Variable `(N,)`."""
+        if isinstance(self.output, AdaptiveSoftmax):
+            return self.output(hidden, targets)
+        return softmax_nll(hidden, targets, self._output_weight(), self.output.b)
+
+    def log_probabilities(self, hidden):
+        """`log p` of all words at each row of `hidden`, a Variable `(N, n_vocab)`."""
+        if isinstance(self.output, AdaptiveSoftmax):
+            return self.output.log_probabilities(hidden)
+        return F.log_softmax(F.linear(hidden, self._output_weight(), self.output.b))
+
+    def score_embeddings(self, embeddings, targets, lengths=None):
+        """Negative log-likelihood of the next words for given input vectors, without dropout.
+
+        Args:
+            embeddings: input vectors `(N, n_units_word)`.
+            targets: `(N,)` the word that follows each of them, best on the host.
+            lengths: inputs per review if there are several, each read from the zero state;
+                None for a single review. A review of length 0 is allowed.
+
+        Returns:
+            `-log p(target)`, an array `(N,)`.
+        """
+        if isinstance(embeddings, chainer.Variable):
+            embeddings = embeddings.array
+        lengths = [len(embeddings)] if lengths is None else list(lengths)
+        if sum(lengths) != len(embeddings) or len(targets) != len(embeddings):
+            raise ValueError(f'{len(embeddings)} vectors, {len(targets)} targets, lengths that '
+                             f'sum to {sum(lengths)}')
+        if len(embeddings) == 0:
+            return backend.get_array_module(embeddings).zeros(0, embeddings.dtype)
+        with chainer.using_config('train', False), chainer.no_backprop_mode():
+            loss, _ = self.score(chainer.Variable(embeddings), targets,
+                                 np.array([n for n in lengths if n > 0]))
+        return loss.array
+
+    def _output_weight(self):
+        return self.embed.W if isinstance(self.output, L.Bias) else self.output.W
