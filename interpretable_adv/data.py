@@ -12,7 +12,7 @@ import os
 
 import numpy as np
 
-from interpretable_adv import id_cache, text_files
+from interpretable_adv import cli, id_cache, text_files, toy
 from interpretable_adv.cli import UserError
 
 EOS, UNK = 0, 1
@@ -217,3 +217,68 @@ def _document_frequency(ids, n_words):
     first = np.ones(len(ids), bool)
     np.not_equal(occurrences[1:], occurrences[:-1], out=first[1:])
     return np.bincount(occurrences[first] // n_reviews, minlength=n_words)
+
+
+def statistics(corpus):
+    """Table 2 and the hashes that identify a numbered corpus, as plain values."""
+    table = {}
+    for name in ('train', 'dev', 'test'):
+        lengths = getattr(corpus, name).sequences.lengths - 1  # words without the final <eos>
+        table[name] = {'examples': len(lengths)}
+        if len(lengths):
+            table[name].update(min=int(lengths.min()), max=int(lengths.max()),
+                               mean=float(lengths.mean()))
+    table['unlabeled'] = {'examples': len(corpus.unlabeled)}
+    streams = {'lm_train': corpus.lm_train(), 'lm_test': corpus.lm_test()}
+    result = {'table2': table, 'n_vocab': corpus.n_vocab,
+              'train_vocab_size': corpus.train_vocab_size, 'vocab_sha256': corpus.vocab_sha256}
+    for name, stream in streams.items():
+        result[f'{name}_tokens'] = len(stream)
+        result[f'{name}_sha256'] = hashlib.sha256(
+            np.ascontiguousarray(stream, '<i4').data).hexdigest()
+    return result
+
+
+def format_table2(table):
+    """Table 2 as the paper lays it out; lengths of unlabelled reviews are left out as there."""
+    columns = ['train', 'dev', 'test', 'unlabeled']
+    rows = [('Num. examples', 'examples', '{:,}'), ('Min. sequence length', 'min', '{}'),
+            ('Max. sequence length', 'max', '{}'), ('Avg. sequence length', 'mean', '{:.2f}')]
+    lines = [' ' * 22 + ''.join(f'{name.capitalize():>11}' for name in columns)]
+    for title, entry, form in rows:
+        cells = [form.format(table[name][entry]) if entry in table[name] else 'N/A'
+                 for name in columns]
+        lines.append(f'{title:22}' + ''.join(f'{cell:>11}' for cell in cells))
+    return '\n'.join(lines)
+
+
+def main(argv=None):
+    parser = cli.ArgumentParser(prog='python -m interpretable_adv.data', description=__doc__)
+    commands = parser.add_subparsers(dest='command', required=True, parser_class=cli.ArgumentParser)
+    prepare = commands.add_parser('prepare', help='make the text files of a corpus')
+    prepare.add_argument('--dataset', choices=['toy'], default='toy')
+    prepare.add_argument('--data_dir', required=True)
+    stats = commands.add_parser('stats', help='print Table 2 of a prepared corpus')
+    stats.add_argument('--data_dir', required=True)
+    stats.add_argument('--lower', type=int, default=0)
+    stats.add_argument('--min_count', type=int, default=1)
+    stats.add_argument('--ignore_unk', type=int, default=1)
+    stats.add_argument('--use_unlabled_to_vocab', type=int, default=1)
+    stats.add_argument('--json', action='store_true')
+    args = parser.parse_args(argv)
+    if args.command == 'prepare':
+        for name, count in toy.prepare(args.data_dir).items():
+            print(f'{name}: {count:,} reviews')
+        return
+    corpus = load(args.data_dir, lower=bool(args.lower), min_count=args.min_count,
+                  ignore_unk=bool(args.ignore_unk),
+                  use_unlabeled=bool(args.use_unlabled_to_vocab))
+    result = statistics(corpus)
+    if args.json:
+        print(json.dumps(result, indent=1))
+    else:
+        print(format_table2(result['table2']))
+
+
+if __name__ == '__main__':
+    cli.run(main)

@@ -3,7 +3,7 @@ import functools
 import re
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _tokenizer():
     from nltk.tokenize import RegexpTokenizer  # here, because importing NLTK takes over a second
 
