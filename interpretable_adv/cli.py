@@ -1,4 +1,4 @@
-"""What all commands share: one-line errors with exit status 2, and upstream's 0/1 switches."""
+"""What all commands share: one-line errors with exit status 2, and ways to check flags."""
 import argparse
 import sys
 
@@ -8,14 +8,52 @@ class UserError(Exception):
 
 
 class ArgumentParser(argparse.ArgumentParser):
-    """Reports a wrong flag in one line instead of below a page of usage."""
+    """Reports a wrong flag in one line, and keeps upstream's abbreviations.
+
+    argparse accepts any unambiguous beginning of a flag's name. A flag of ours never makes
+    ambiguous what upstream's users may type: flags that were added by `add_upstream_group` win.
+    """
 
     def __init__(self, **kwargs):
         kwargs.setdefault('formatter_class', argparse.ArgumentDefaultsHelpFormatter)
         super().__init__(**kwargs)
+        self._upstream_groups = []
+
+    def add_upstream_group(self, title):
+        """A group of arguments whose abbreviations come first."""
+        self._upstream_groups.append(self.add_argument_group(title))
+        return self._upstream_groups[-1]
+
+    def _get_option_tuples(self, option_string):
+        matches = super()._get_option_tuples(option_string)
+        upstream = {id(action) for group in self._upstream_groups
+                    for action in group._group_actions}
+        return [match for match in matches if id(match[0]) in upstream] or matches
 
     def error(self, message):
         raise UserError(f'{message} (see {self.prog} --help)')
+
+
+def at_least(minimum, kind=int):
+    """A flag's type: a number that is not below `minimum`."""
+    def parse(text):
+        value = kind(text)
+        if not value >= minimum:
+            raise argparse.ArgumentTypeError(f'{text} is less than {minimum}')
+        return value
+    parse.__name__ = kind.__name__
+    return parse
+
+
+def share(text):
+    """A flag's type: a number between 0 and 1."""
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f'{text} is not between 0 and 1')
+    return value
+
+
+share.__name__ = 'float'
 
 
 def run(main, argv=None):

@@ -1,0 +1,56 @@
+"""The neighbours that a training run works with: computed now and then, looked up often."""
+import numpy as np
+from chainer import backend
+
+from interpretable_adv import neighbors
+
+
+class NeighborTable:
+    """Each word's K nearest neighbours at the time of the last refresh.
+
+    On the host a row is computed when it is first looked up, from a copy of the embeddings
+    of that time: between two refreshes a run meets only part of the vocabulary. On a
+    device all rows are computed at once, since asking which ones are missing would have to
+    wait for it.
+
+    Args:
+        k: neighbours per word.
+        limit: neighbours come from the first `limit` ids; None: from all.
+        offset: rank of the first neighbour; 1, since rank 0 is the word itself.
+    """
+
+    def __init__(self, embeddings, k, limit=None, offset=1):
+        self.k, self.limit, self.offset = k, limit, offset
+        self.refresh(embeddings)
+
+    def refresh(self, embeddings):
+        """Starts anew from the embeddings as they are now."""
+        xp = backend.get_array_module(embeddings)
+        self._embeddings = embeddings.copy()
+        self._rows = xp.empty((len(embeddings), self.k), np.int32)
+        self._known = np.zeros(len(embeddings), bool)
+        if xp is not np:
+            self._fill(np.arange(len(embeddings)))
+
+    def __getitem__(self, ids):
+        """Neighbours `(len(ids), k)` of words `(len(ids),)`."""
+        if isinstance(ids, np.ndarray):
+            missing = ids[~self._known[ids]]
+            if len(missing):
+                self._fill(np.unique(missing))
+        return self._rows[ids]
+
+    def _fill(self, ids):
+        n_wanted = self.k + self.offset - 1
+        found = (neighbors.nearest(self._embeddings, n_wanted, self.limit, ids) if n_wanted
+                 else np.empty((len(ids), 0), np.int32))
+        if self.offset == 0:
+            xp = backend.get_array_module(found)
+            found = xp.concatenate([xp.asarray(ids, np.int32)[:, None], found], axis=1)
+        self._rows[ids] = found[:, max(self.offset - 1, 0):]
+        self._known[ids] = True
+
+    def serialize(self, serializer):
+        serializer('embeddings', self._embeddings)
+        serializer('rows', self._rows)
+        serializer('known', self._known)

@@ -1,0 +1,266 @@
+"""What a training run needs beside its step: snapshots, logs, progress, the best model.
+
+Used by the classifier's and the language model's trainers alike. All of it is Chainer
+extensions, so that their state travels in the snapshot.
+"""
+import json
+import math
+import os
+import platform
+import sys
+import time
+
+import chainer
+import numpy as np
+from chainer.training import extension
+from chainer.training.extensions import LogReport
+
+from interpretable_adv import __version__, checkpoints
+from interpretable_adv.cli import UserError
+from interpretable_adv.files import atomic_write, make_directory
+
+SNAPSHOT = 'snapshot.npz'
+STEPS = 'steps.jsonl'
+
+
+# The run's folder ---------------------------------------------------------------------------
+
+def open_run(out, resume):
+    """Prepares the folder of a run. Tells whether there is a snapshot to go on from."""
+    make_directory(out)
+    found = os.path.exists(os.path.join(out, SNAPSHOT))
+    if found and not resume:
+        raise UserError(f'{out} holds a run already: go on with it by --resume, or choose '
+                        'another --out')
+    return found
+
+
+def write_json(path, value):
+    with atomic_write(path) as stream:
+        json.dump(value, stream, indent=1, ensure_ascii=False)
+        stream.write('\n')
+
+
+def versions():
+    """What the numbers of a run depend on beside its flags."""
+    return {'interpretable_adv': __version__, 'chainer': chainer.__version__,
+            'numpy': np.__version__, 'python': platform.python_version()}
+
+
+# Extensions -----------------------------------------------------------------------------------
+
+class Snapshot(extension.Extension):
+    """Writes the whole state of the run; the previous snapshot lasts until the new is whole."""
+
+    priority = extension.PRIORITY_READER - 200  # after everything else has run
+    name = 'snapshot'
+
+    def __init__(self, settings):
+        self.settings = settings
+
+    def __call__(self, trainer):
+        checkpoints.save_snapshot(os.path.join(trainer.out, SNAPSHOT), trainer, self.settings)
+
+
+def resume(trainer, settings, free=()):
+    """Goes on from the snapshot in the trainer's folder; see `checkpoints.load_snapshot`."""
+    checkpoints.load_snapshot(os.path.join(trainer.out, SNAPSHOT), trainer, settings, free)
+
+
+class StepLog(extension.Extension):
+    """Appends the values of every n-th step to `steps.jsonl`.
+
+    After a resume the file is first cut back to the steps that the snapshot knows, so that it
+    has neither repeats nor gaps.
+
+    Args:
+        every: n; 0 writes nothing.
+        count: name of the step's number in the file.
+        names: of the observed values, without their prefix `main/`; absent ones are left out.
+    """
+
+    priority = extension.PRIORITY_READER
+    trigger = 1, 'iteration'
+    name = 'step_log'
+
+    def __init__(self, every, count, names):
+        self.every, self.count, self.names = every, count, names
+        self._stream = None
+
+    def initialize(self, trainer):
+        path = os.path.join(trainer.out, STEPS)
+        kept = list(_lines_up_to(path, self.count, trainer.updater.iteration))
+        if self.every or os.path.exists(path):
+            with atomic_write(path) as stream:
+                stream.writelines(kept)
+        if self.every:
+            self._stream = open(path, 'a', encoding='utf-8', buffering=1)
+
+    def __call__(self, trainer):
+        step = trainer.updater.iteration
+        if self._stream is None or step % self.every:
+            return
+        values = {self.count: step}
+        for name in self.names:
+            if f'main/{name}' in trainer.observation:
+                values[name] = float(trainer.observation[f'main/{name}'])
+        self._stream.write(json.dumps(values) + '\n')
+
+    def finalize(self):
+        if self._stream is not None:
+            self._stream.close()
+
+
+def _lines_up_to(path, count, last):
+    """The whole lines of an earlier part of the run, up to the step `last`."""
+    if not last or not os.path.exists(path):
+        return
+    with open(path, encoding='utf-8') as stream:
+        for line in stream:
+            if not line.endswith('\n') or json.loads(line)[count] > last:
+                return
+            yield line
+
+
+class StopWhenNotFinite(extension.Extension):
+    """Ends the run with one line when the loss is NaN or infinite.
+
+    On the host the loss is looked at in every step; on a device, where looking means
+    waiting, every 50 steps. A snapshot is never written with parameters that are not finite.
+    """
+
+    priority = extension.PRIORITY_EDITOR
+    trigger = 1, 'iteration'
+    name = 'stop_when_not_finite'
+
+    def __call__(self, trainer):
+        loss, step = trainer.observation['main/loss'], trainer.updater.iteration
+        if not isinstance(loss, chainer.get_cpu_array_types()) and not np.isscalar(loss):
+            if step % 50:
+                return
+        if not math.isfinite(float(loss)):
+            snapshot = os.path.join(trainer.out, SNAPSHOT)
+            kept = (f'{snapshot} keeps the last good state' if os.path.exists(snapshot)
+                    else 'there was no snapshot yet')
+            raise UserError(f'the loss became {float(loss)} at step {step}; {kept} (try a '
+                            'smaller --alpha or a smaller perturbation)')
+
+
+class KeepBest(extension.Extension):
+    """Writes the model whenever an observed value is better than ever before.
+
+    Args:
+        key: of the observed value.
+        save: function of a path and the model.
+        sign: 1 where more is better, −1 where less is.
+
+    Attributes:
+        epoch, value: of the best model; None before the first.
+    """
+
+    priority = extension.PRIORITY_EDITOR
+    trigger = 1, 'epoch'
+    name = 'keep_best'
+
+    def __init__(self, key, save, sign=1, start=-math.inf, filename='best.model'):
+        self.key, self.save, self.sign = key, save, sign
+        self.filename = filename
+        self.epoch = None
+        self.value = None
+        self._start = start
+
+    def __call__(self, trainer):
+        value = float(trainer.observation[self.key])
+        best = self._start if self.value is None else self.sign * self.value
+        if self.sign * value > best:
+            self.value, self.epoch = value, trainer.updater.epoch
+            self.save(os.path.join(trainer.out, self.filename),
+                      trainer.updater.get_optimizer('main').target)
+
+    def serialize(self, serializer):
+        # −1 stands for None, which could only be written with pickle.
+        epoch = serializer('epoch', -1 if self.epoch is None else self.epoch)
+        value = serializer('value', 0.0 if self.value is None else self.value)
+        if epoch != -1:
+            self.epoch, self.value = epoch, value
+
+
+class EpochLog(LogReport):
+    """Chainer's `LogReport`, whose log survives a kill between two epochs."""
+
+    def initialize(self, trainer):
+        """Cuts the file back to the epochs that the snapshot knows."""
+        path = os.path.join(trainer.out, 'log')
+        if self.log or os.path.exists(path):
+            with atomic_write(path) as stream:
+                json.dump(self.log, stream, indent=4)
+
+
+class Progress(extension.Extension):
+    """One line per epoch, and on a terminal a live line in between.
+
+    Args:
+        n_epoch: epochs of the whole run.
+        unit: what the updater's `n_words` counts.
+        columns: `(key, label, format)` of the values shown, e.g. `('main/loss', 'loss', '.4f')`.
+        live: whether to show the live line; None: when standard output is a terminal.
+    """
+
+    priority = extension.PRIORITY_READER - 100  # after the log
+    trigger = 1, 'iteration'
+    name = 'progress'
+
+    def __init__(self, n_epoch, columns, unit='words', live=None, stream=None):
+        self.n_epoch, self.columns, self.unit = n_epoch, columns, unit
+        self.stream = stream or sys.stdout
+        self.live = self.stream.isatty() if live is None else live
+        self._shown = 0
+
+    def initialize(self, trainer):
+        self._begin = self._last = time.monotonic()
+        self._begin_words = self._epoch_words = trainer.updater.n_words
+        self._begin_detail = trainer.updater.epoch_detail
+        self._means = {}
+
+    def __call__(self, trainer):
+        updater, now = trainer.updater, time.monotonic()
+        for key, _, _ in self.columns:
+            if key in trainer.observation:
+                total, count = self._means.get(key, (0, 0))
+                self._means[key] = total + trainer.observation[key], count + 1
+        if updater.is_new_epoch:
+            self._print(self._line(updater, now, f'epoch {updater.epoch:>3}/{self.n_epoch}'))
+            self._means = {}
+        elif self.live and now - self._last > 0.5:
+            share = updater.epoch_detail - updater.epoch
+            self._print(self._line(updater, now,
+                                   f'epoch {updater.epoch + 1:>3}/{self.n_epoch} {share:4.0%}'),
+                        end='\r')
+            self._last = now
+
+    def _line(self, updater, now, head):
+        parts = [head]
+        for key, label, form in self.columns:
+            if key in self._means:
+                total, count = self._means[key]
+                parts.append(f'{label} {format(float(total) / count, form)}')
+        seconds = max(now - self._begin, 1e-9)
+        done = updater.epoch_detail - self._begin_detail
+        left = seconds / done * (self.n_epoch - updater.epoch_detail) if done else 0
+        parts.append(f'{(updater.n_words - self._begin_words) / seconds:,.0f} {self.unit}/s')
+        parts.append(f'{duration(left)} left' if left > 0 else duration(seconds))
+        return '  '.join(parts)
+
+    def _print(self, line, end='\n'):
+        # Whatever the live line showed is overwritten to its end.
+        self.stream.write(line.ljust(self._shown) + end)
+        self.stream.flush()
+        self._shown = len(line) if end == '\r' else 0
+
+
+def duration(seconds):
+    """`'42 s'`, `'7 min'`, `'2 h 05 min'`."""
+    if seconds < 90:
+        return f'{seconds:.0f} s'
+    minutes = round(seconds / 60)
+    return f'{minutes} min' if minutes < 90 else f'{minutes // 60} h {minutes % 60:02} min'

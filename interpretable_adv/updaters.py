@@ -1,0 +1,178 @@
+"""One training step per method, as Chainer updaters.
+
+Every step draws from the random stream in upstream's order: the clean pass, then the attack's
+first pass, then the pass on the perturbed batch, each with dropout masks of its own.
+"""
+import chainer
+import chainer.functions as F
+import numpy as np
+from chainer.training.updaters import StandardUpdater
+
+from interpretable_adv import attacks
+
+
+class BaselineUpdater(StandardUpdater):
+    """Minimises the cross entropy of labelled reviews.
+
+    Args:
+        iterator: a `ReviewIterator`.
+        optimizer: set up with the classifier.
+        train: labelled reviews, a `data.Split`.
+        alpha_decay: factor of Adam's alpha per step; 0: none.
+        exponential: whether alpha is computed as `base · decay^step`, or multiplied each step.
+        refresher: keeps the neighbours of interpretable methods fresh; None: there are none.
+    """
+
+    def __init__(self, iterator, optimizer, train, alpha_decay=0.0, exponential=True,
+                 refresher=None):
+        super().__init__(iterator, optimizer)
+        self.refresher = refresher
+        self.model = optimizer.target
+        self.train = train
+        self.alpha_decay = alpha_decay
+        self.exponential = exponential
+        self.base_alpha = optimizer.alpha
+        self.n_words = 0  # seen so far, for the progress line
+
+    def update_core(self):
+        optimizer = self.get_optimizer('main')
+        labeled, unlabeled = self.get_iterator('main').next()
+        loss, parts = self.loss(labeled, unlabeled)
+        self.model.cleargrads()
+        loss.backward()
+        optimizer.update()
+        self._decay_alpha(optimizer)
+        if self.refresher is not None:
+            self.refresher.after_step(
+                self.model, self.iteration + 1, self.epoch, self.is_new_epoch)
+        chainer.report({'loss': loss.array, **parts}, self.model)
+
+    def loss(self, labeled, unlabeled):
+        """The loss to minimise, and named parts of it to report."""
+        ids, lengths = self._batch(self.train.sequences, labeled)
+        labels = self.model.xp.asarray(self.train.labels[labeled])
+        logits = self.model.classify(self.model.embed(ids), lengths)
+        loss = F.softmax_cross_entropy(logits, labels)
+        parts = {'loss_clean': loss.array, 'accuracy': 100 * F.accuracy(logits, labels).array}
+        for term in self.terms(ids, lengths, labels, unlabeled, parts):
+            loss += term
+        return loss, parts
+
+    def terms(self, ids, lengths, labels, unlabeled, parts):
+        """What a method adds to the loss; subclasses also report into `parts`."""
+        return []
+
+    def _batch(self, sequences, indices):
+        """Words of the chosen reviews in one array on the device, and words per review."""
+        chosen = [sequences[i] for i in indices]
+        ids = np.concatenate(chosen)
+        self.n_words += len(ids)
+        return self.model.xp.asarray(ids), [len(sequence) for sequence in chosen]
+
+    def _decay_alpha(self, optimizer):
+        if self.alpha_decay > 0:
+            if self.exponential:
+                step = float(self.iteration + 1)
+                optimizer.hyperparam.alpha = self.base_alpha * self.alpha_decay ** step
+            else:
+                optimizer.hyperparam.alpha *= self.alpha_decay
+
+    def serialize(self, serializer):
+        super().serialize(serializer)
+        hyperparam = self.get_optimizer('main').hyperparam
+        hyperparam.alpha = serializer('alpha', hyperparam.alpha)
+        self.n_words = serializer('n_words', self.n_words)
+        if self.refresher is not None:
+            self.refresher.table.serialize(serializer['neighbors'])
+
+
+class Refresher:
+    """Says when the neighbours are computed anew.
+
+    Args:
+        table: a `NeighborTable`.
+        every_steps: after so many steps; 0: by epochs.
+        every_epochs: after the first epoch and every n-th one from there, as upstream; 0: never.
+    """
+
+    def __init__(self, table, every_steps, every_epochs):
+        self.table, self.every_steps, self.every_epochs = table, every_steps, every_epochs
+
+    def after_step(self, model, step, epoch, is_new_epoch):
+        """
+        Args:
+            step, epoch: how many are done.
+            is_new_epoch: whether the step was its epoch's last.
+        """
+        if self.every_steps:
+            due = step % self.every_steps == 0
+        else:
+            due = is_new_epoch and self.every_epochs and (epoch - 1) % self.every_epochs == 0
+        if due:
+            self.table.refresh(model.word_embed.W.array)
+
+
+class AdversarialUpdater(BaselineUpdater):
+    """AdvT, iAdvT: adds the loss of the perturbed labelled reviews.
+
+    Args:
+        attack: an attack of `attacks`, called with the batch's mean loss.
+        weight: of the added loss, the paper's λ and upstream's `nl_factor`.
+    """
+
+    def __init__(self, *arguments, attack, weight=1.0, **options):
+        super().__init__(*arguments, **options)
+        self.attack = attack
+        self.weight = weight
+
+    def terms(self, ids, lengths, labels, unlabeled, parts):
+        loss = attacks.mean_loss(labels)
+        attacked = self.attack(self.model, ids, lengths, loss)
+        logits = self.model.classify(self.model.embed(ids) + attacked.perturbation, lengths)
+        loss_adv = loss(logits)
+        parts.update(loss_first=attacked.first_loss.array, loss_adv=loss_adv.array,
+                     accuracy_adv=100 * F.accuracy(logits, labels).array)
+        self.describe(attacked, parts)
+        return [loss_adv * self.weight]
+
+    def describe(self, attacked, parts):
+        """Reports figures of the perturbation itself."""
+
+
+class SPGDUpdater(AdversarialUpdater):
+    """SPGD, which also reports what its perturbations look like."""
+
+    def describe(self, attacked, parts):
+        norms = self.model.xp.sqrt((attacked.perturbation ** 2).sum(axis=1))
+        parts.update(words_kept=(attacked.chosen >= 0).mean(), words_away=attacked.away.mean(),
+                     perturbation_norm=norms.mean())
+
+
+class VirtualUpdater(BaselineUpdater):
+    """VAT, iVAT: adds the divergence of outputs on perturbed unlabelled reviews.
+
+    Args:
+        unlabeled: id sequences; upstream's are the unlabelled reviews, then the labelled.
+        virtual_attack: an attack of `attacks` made with `virtual`.
+    """
+
+    def __init__(self, *arguments, unlabeled, virtual_attack, **options):
+        super().__init__(*arguments, **options)
+        self.unlabeled = unlabeled
+        self.virtual_attack = virtual_attack
+
+    def terms(self, ids, lengths, labels, unlabeled, parts):
+        terms = super().terms(ids, lengths, labels, unlabeled, parts)
+        ids, lengths = self._batch(self.unlabeled, unlabeled)
+        with chainer.no_backprop_mode():
+            logits = self.model.classify(self.model.embed(ids), lengths).array
+        loss = attacks.divergence(logits)
+        attacked = self.virtual_attack(self.model, ids, lengths, loss)
+        loss_vat = loss(
+            self.model.classify(self.model.embed(ids) + attacked.perturbation, lengths))
+        parts.update(loss_vat_first=attacked.first_loss.array, loss_vat=loss_vat.array)
+        return [*terms, loss_vat]
+
+
+class AdversarialVirtualUpdater(VirtualUpdater, AdversarialUpdater):
+    """Both terms, as upstream does with `use_adv` and `use_semi_data` together."""
