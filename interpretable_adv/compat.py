@@ -72,6 +72,13 @@ def _repair_numpy_names():
         }
 
 
+def _silence_missing_libraries():
+    """cuDNN and NCCL are optional; CuPy and Chainer warn at import when they are absent."""
+    for message in ('cuDNN is not enabled', r'\s*(nccl|cudnn) library could not be loaded'):
+        warnings.filterwarnings('ignore', message, UserWarning)
+
+
+_silence_missing_libraries()
 _repair_numpy_distutils()
 _repair_pkg_resources()
 _repair_numpy_names()

@@ -1,0 +1,79 @@
+"""The choice of a device, and the device's random stream."""
+import types
+
+import chainer
+import cupy
+import numpy as np
+import pytest
+
+from interpretable_adv import devices
+from interpretable_adv.cli import UserError
+
+
+@pytest.mark.parametrize('gpu, name', [(0, None), (-1, '@cupy:0'), (3, '@cupy:0')])
+def test_gpu(gpu, name):
+    device = devices.choose(gpu, name)
+    assert device.name == '@cupy:0' and device.xp is cupy
+
+
+def test_gpu_that_is_not_there():
+    with pytest.raises(UserError, match='@cupy:1 cannot be used.*only GPU 0'):
+        devices.choose(1)
+
+
+def test_seed():
+    device = devices.choose(0)
+    devices.seed(device, 5)
+    first = cupy.random.rand(3).get(), np.random.rand(3)
+    devices.seed(device, 5)
+    np.testing.assert_array_equal(first, [cupy.random.rand(3).get(), np.random.rand(3)])
+
+
+class Draws(chainer.training.Updater):
+    """Stands in for a run: its only work is to draw on the device."""
+
+    is_new_epoch = False
+    epoch = epoch_detail = previous_epoch_detail = 0
+
+    def __init__(self, iteration=0):
+        self.iteration, self.drawn = iteration, []
+
+    def update(self):
+        self.drawn.append(cupy.random.rand(2).tolist())
+        self.iteration += 1
+
+    def get_all_optimizers(self):
+        return {}
+
+    get_all_iterators = get_all_optimizers
+
+    def connect_trainer(self, trainer):
+        pass
+
+    def finalize(self):
+        pass
+
+
+def draw(first, last, out, worker=0):
+    updater = Draws(first)
+    trainer = chainer.training.Trainer(updater, (last, 'iteration'), out)
+    trainer.extend(devices.StepStream(11, worker))
+    trainer.run()
+    return updater.drawn
+
+
+def test_resumed_run_draws_what_an_undisturbed_one_does(tmp_path):
+    whole = draw(0, 6, tmp_path)
+    assert len(set(map(str, whole))) == 6
+    cupy.random.seed(99)
+    assert draw(4, 6, tmp_path) == whole[4:]
+    assert draw(0, 6, tmp_path, worker=1) != whole
+
+
+def test_generator_is_philox(tmp_path, monkeypatch):
+    methods = []
+    monkeypatch.setattr(cupy.random, 'RandomState', lambda seed, method: methods.append(method)
+                        or types.SimpleNamespace(seed=lambda seed: None))
+    monkeypatch.setattr(cupy.random, 'set_random_state', lambda state: None)
+    draw(0, 1, tmp_path)
+    assert methods == [cupy.cuda.curand.CURAND_RNG_PSEUDO_PHILOX4_32_10]
