@@ -202,7 +202,8 @@ class Progress(extension.Extension):
     Args:
         n_epoch: epochs of the whole run.
         unit: what the updater's `n_words` counts.
-        columns: `(key, label, format)` of the values shown, e.g. `('main/loss', 'loss', '.4f')`.
+        columns: `(key, label, format)` of the values shown, e.g. `('main/loss', 'loss', '.4f')`;
+            the format may also be a function of the mean, which returns text.
         live: whether to show the live line; None: when standard output is a terminal.
     """
 
@@ -243,13 +244,18 @@ class Progress(extension.Extension):
         for key, label, form in self.columns:
             if key in self._means:
                 total, count = self._means[key]
-                parts.append(f'{label} {format(float(total) / count, form)}')
+                mean = float(total) / count
+                parts.append(f'{label} {form(mean) if callable(form) else format(mean, form)}')
         seconds = max(now - self._begin, 1e-9)
         done = updater.epoch_detail - self._begin_detail
         left = seconds / done * (self.n_epoch - updater.epoch_detail) if done else 0
         parts.append(f'{(updater.n_words - self._begin_words) / seconds:,.0f} {self.unit}/s')
         parts.append(f'{duration(left)} left' if left > 0 else duration(seconds))
         return '  '.join(parts)
+
+    def write(self, line):
+        """Prints a line of somebody else's above the live line."""
+        self._print(line)
 
     def _print(self, line, end='\n'):
         # Whatever the live line showed is overwritten to its end.

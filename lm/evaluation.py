@@ -1,0 +1,79 @@
+"""Perplexity of a text or of reviews under a language model, without dropout.
+
+    perplexity = exp(total negative log-likelihood / number of predicted words)
+"""
+import chainer
+import numpy as np
+
+from interpretable_adv.nets import by_length
+from lm.streams import evaluation_windows
+
+WORDS_PER_BATCH = 20000
+
+
+def perplexity(nll, words):
+    """`exp(nll / words)`; infinite rather than an error where that is too large."""
+    with np.errstate(over='ignore'):
+        return float(np.exp(np.float64(nll) / words))
+
+
+def stream_nll(model, words, window, streams=1):
+    """Total NLL of a text read from end to end, the state carried over windows.
+
+    Args:
+        words: int32 `(length,)` on the host.
+        window: words per stream and call; bounds the memory, not the result.
+        streams: 1 reads as upstream does. More streams are faster; each but the first starts
+            from the zero state in the middle of the text.
+
+    Returns:
+        The sum over all words of `-log p(next word)`, where the last is followed by the first.
+    """
+    total, state = 0.0, None
+    with chainer.using_config('train', False), chainer.no_backprop_mode():
+        for inputs, targets, lengths in evaluation_windows(words, streams, window):
+            if state is not None:
+                state = tuple(part[:, :len(lengths)] for part in state)
+            nll, state = model.score(
+                model.embed(model.xp.asarray(inputs)), targets, lengths, state)
+            total += float(nll.array.sum())
+    return total
+
+
+def review_nll(model, sequences, words_per_batch=WORDS_PER_BATCH):
+    """NLL of each review, the state reset at its start.
+
+    Each word but the first is predicted from those before it, `<eos>` included. A review of n
+    ids thus has n - 1 predictions.
+
+    Args:
+        sequences: int32 arrays on the host, each ending in id 0.
+
+    Returns:
+        `nll, predictions`: float64 and int64 `(len(sequences),)`.
+    """
+    total = np.zeros(len(sequences))
+    vectors = model.embed.W.array
+    for batch in by_length(sequences, words_per_batch):
+        reviews = [sequences[i] for i in batch]
+        inputs = model.xp.asarray(np.concatenate([review[:-1] for review in reviews]))
+        total[batch] = embedded_review_nll(model, vectors[inputs], reviews)
+    return total, np.array([len(sequence) - 1 for sequence in sequences])
+
+
+def embedded_review_nll(model, embeddings, sequences):
+    """NLL of each review when the model reads `embeddings` in place of its words.
+
+    Args:
+        embeddings: `(sum(len(sequence) - 1), n_units_word)`, for each review all words but the
+            last, which predicts nothing.
+        sequences: int32 arrays on the host; the words to be predicted.
+
+    Returns:
+        float64 `(len(sequences),)`.
+    """
+    lengths = np.array([len(sequence) - 1 for sequence in sequences])
+    targets = np.concatenate([sequence[1:] for sequence in sequences])
+    nll = chainer.cuda.to_cpu(model.score_embeddings(embeddings, targets, lengths))
+    review = np.repeat(np.arange(len(lengths)), lengths)
+    return np.bincount(review, weights=nll, minlength=len(lengths))

@@ -1,0 +1,76 @@
+"""Windows over a long text that is read in parallel streams."""
+import chainer
+import numpy as np
+
+
+class StreamIterator(chainer.dataset.Iterator):
+    """Windows of parallel streams through a text that goes round in a circle.
+
+    Stream i starts at word `i · length // batch_size`; each call moves all streams on by
+    `window` words. With n windows read, the epoch is `n · window · batch_size // length`: the
+    window that crosses its end is finished first.
+
+    Args:
+        words: int32 `(length,)`, on the host.
+        batch_size: number of streams.
+        window: words per stream and call.
+
+    Calls return `words, targets`, both int32 `(batch_size, window)`; the target of a word is the
+    word after it.
+    """
+
+    def __init__(self, words, batch_size, window):
+        self.words, self.batch_size, self.window = words, batch_size, window
+        self.position = 0
+        starts = np.arange(batch_size, dtype=np.int64) * len(words) // batch_size
+        self._grid = starts[:, None] + np.arange(window)
+
+    def __next__(self):
+        here = (self._grid + self.position) % len(self.words)
+        self.position += self.window
+        return self.words[here], self.words[(here + 1) % len(self.words)]
+
+    @property
+    def epoch(self):
+        return self._epoch_at(self.position)
+
+    @property
+    def is_new_epoch(self):
+        return self.position > 0 and self.epoch > self._epoch_at(self.position - self.window)
+
+    @property
+    def epoch_detail(self):
+        return self.position * self.batch_size / len(self.words)
+
+    @property
+    def previous_epoch_detail(self):
+        return max(0, self.position - self.window) * self.batch_size / len(self.words)
+
+    def _epoch_at(self, position):
+        return position * self.batch_size // len(self.words)
+
+    def serialize(self, serializer):
+        self.position = int(serializer('position', self.position))
+
+
+def evaluation_windows(words, streams, window):
+    """Cuts a text into `streams` equal parts and reads all of them once, window by window.
+
+    Every word is an input once; the target of the last word is the first one.
+
+    Yields:
+        `words, targets, lengths`: int32 `(n,)` stream by stream, and the words per stream. Parts
+        differ in length by one at most, and longer ones come first, so the streams of a window
+        are the first `len(lengths)` of the window before.
+    """
+    streams = min(streams, len(words))
+    lengths = np.full(streams, len(words) // streams)
+    lengths[:len(words) % streams] += 1
+    starts = np.cumsum(lengths) - lengths
+    targets = np.roll(words, -1)
+    for offset in range(0, lengths[0], window):
+        here = np.minimum(lengths - offset, window)
+        here = here[here > 0]
+        rows = np.concatenate([np.arange(start, start + n)
+                               for start, n in zip(starts + offset, here)])
+        yield words[rows], targets[rows], here
