@@ -109,6 +109,8 @@ def parse(line, place):
                         'delete the line or run interpretable_adv.analysis again') from error
     try:
         _check(record)
+        if '\\ud' in line.lower():  # half of an escaped pair cannot be written as UTF-8 again
+            json.dumps(record, ensure_ascii=False).encode('utf-8')
     except ValueError as error:
         raise UserError(f'{place} is not a perturbation record: {error}') from error
     return record
