@@ -16,6 +16,7 @@ class ArgumentParser(argparse.ArgumentParser):
 
     def __init__(self, **kwargs):
         kwargs.setdefault('formatter_class', argparse.ArgumentDefaultsHelpFormatter)
+        kwargs.setdefault('usage', '%(prog)s [flags]')
         super().__init__(**kwargs)
         self._upstream_groups = []
 

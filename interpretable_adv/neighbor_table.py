@@ -27,7 +27,7 @@ class NeighborTable:
         """Starts anew from the embeddings as they are now."""
         xp = backend.get_array_module(embeddings)
         self._embeddings = embeddings.copy()
-        self._rows = xp.empty((len(embeddings), self.k), np.int32)
+        self._rows = xp.zeros((len(embeddings), self.k), np.int32)
         self._known = np.zeros(len(embeddings), bool)
         if xp is not np:
             self._fill(np.arange(len(embeddings)))

@@ -6,11 +6,11 @@ import time
 import chainer
 import numpy as np
 from chainer import training
-from chainer.optimizers import Adam
 from chainer.optimizer_hooks import GradientClipping
+from chainer.optimizers import Adam
 from chainer.training import extension
 
-from interpretable_adv import attacks, checkpoints, cli, data, devices, nets, updaters
+from interpretable_adv import attacks, checkpoints, cli, data, data_flags, devices, nets, updaters
 from interpretable_adv import training as runs
 from interpretable_adv.cli import ArgumentParser, UserError, at_least, share
 from interpretable_adv.iterators import ReviewIterator
@@ -49,7 +49,6 @@ def make_parser():
     switch = {'type': int, 'choices': (0, 1)}
 
     add = parser.add_argument_group('run').add_argument
-    add('--data_dir', default='data/imdb', help='folder made by interpretable_adv.data')
     add('--out', help='folder for the results (default: models/ and --save_name)')
     add('--method', choices=METHODS,
         help='a readable front for --use_adv, --use_attn_d, --use_semi_data and --use_spgd')
@@ -92,15 +91,10 @@ def make_parser():
     add('--load_trained_lstm', default='', help='a classifier to start from')
     add('--freeze_word_emb', **switch, default=0, help='do not train the word vectors')
 
+    data_flags.add(parser)
     add = parser.add_upstream_group("upstream's flags: data").add_argument
     add('--dataset', default='imdb', help='only imdb; own corpora come through --data_dir',
         choices=('imdb', 'elec', 'rotten', 'dbpedia', 'rcv1', 'fce'))
-    add('--lower', **switch, default=1, help='lower-case all words')
-    add('--min_count', type=at_least(0), default=1,
-        help='words in so many reviews or fewer are unknown')
-    add('--ignore_unk', **switch, default=0, help='drop unknown words')
-    add('--use_unlabled_to_vocab', **switch, default=1,
-        help='read the unlabelled reviews, and count their words')
     add('--add_labeld_to_unlabel', **switch, default=1,
         help='VAT on the labelled reviews as well')
 
@@ -209,9 +203,7 @@ def _refuse_what_cannot_be(settings):
 # 2. Data, 3. model --------------------------------------------------------------------------
 
 def load_corpus(settings):
-    corpus = data.load(settings.data_dir, lower=bool(settings.lower),
-                       min_count=settings.min_count, ignore_unk=bool(settings.ignore_unk),
-                       use_unlabeled=bool(settings.use_unlabled_to_vocab))
+    corpus = data_flags.load_corpus(settings)
     for name in ('train', 'dev', 'test'):
         if not len(getattr(corpus, name).labels):
             raise UserError(f'{settings.data_dir} has no {name} reviews; prepare it anew')
@@ -368,6 +360,8 @@ def main(argv=None):
                       ('dev/main/accuracy', 'dev', '.2f'),
                       ('test/main/accuracy', 'test', '.2f')))):
         trainer.extend(extra)
+    if device.xp is not np:
+        trainer.extend(devices.StepStream(settings.random_seed))
     identity = {**vars(settings), 'vocab_sha256': corpus.vocab_sha256}
     del identity['resume']
     trainer.extend(runs.Snapshot(identity), trigger=(

@@ -219,32 +219,33 @@ class Progress(extension.Extension):
 
     def initialize(self, trainer):
         self._begin = self._last = time.monotonic()
-        self._begin_words = self._epoch_words = trainer.updater.n_words
+        self._begin_words = trainer.updater.n_words
         self._begin_detail = trainer.updater.epoch_detail
-        self._means = {}
+        self._sums = {}  # of the running epoch: total and count
 
     def __call__(self, trainer):
         updater, now = trainer.updater, time.monotonic()
         for key, _, _ in self.columns:
             if key in trainer.observation:
-                total, count = self._means.get(key, (0, 0))
-                self._means[key] = total + trainer.observation[key], count + 1
+                total, count = self._sums.get(key, (0, 0))
+                self._sums[key] = total + trainer.observation[key], count + 1
         if updater.is_new_epoch:
-            self._print(self._line(updater, now, f'epoch {updater.epoch:>3}/{self.n_epoch}'))
-            self._means = {}
+            # The log knows the whole epoch, also where the run was resumed within it.
+            self._print(self._line(updater, now, f'epoch {updater.epoch:>3}/{self.n_epoch}',
+                                   trainer.get_extension('EpochLog').log[-1]))
+            self._sums = {}
         elif self.live and now - self._last > 0.5:
             share = updater.epoch_detail - updater.epoch
-            self._print(self._line(updater, now,
-                                   f'epoch {updater.epoch + 1:>3}/{self.n_epoch} {share:4.0%}'),
-                        end='\r')
+            means = {key: float(total) / count for key, (total, count) in self._sums.items()}
+            self._print(self._line(updater, now, f'epoch {updater.epoch + 1:>3}/{self.n_epoch} '
+                                                 f'{share:4.0%}', means), end='\r')
             self._last = now
 
-    def _line(self, updater, now, head):
+    def _line(self, updater, now, head, means):
         parts = [head]
         for key, label, form in self.columns:
-            if key in self._means:
-                total, count = self._means[key]
-                mean = float(total) / count
+            if key in means:
+                mean = means[key]
                 parts.append(f'{label} {form(mean) if callable(form) else format(mean, form)}')
         seconds = max(now - self._begin, 1e-9)
         done = updater.epoch_detail - self._begin_detail

@@ -1,0 +1,328 @@
+"""train.py: trajectories equal upstream's, flags are upstream's, resume is exact."""
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+
+from interpretable_adv import train
+from interpretable_adv.cli import UserError
+
+METHODS = ['baseline', 'adv', 'iadv', 'vat', 'ivat', 'spgd']
+RECORDED = METHODS[:-1]
+
+
+@pytest.fixture(scope='session')
+def corpus(golden):
+    return golden / 'synthetic' / 'mini_synthetic'
+
+
+def tiny(corpus, out, method, *more):
+    """Arguments of a run that takes about a second."""
+    return ['--data_dir', str(corpus), '--out', str(out), '--method', method, '--lower', '0',
+            '--ignore_unk', '1', '--emb_dim', '8', '--hidden_dim', '10', '--hidden_cls_dim', '5',
+            '--batchsize', '16', '--batchsize_semi', '24', '--n_epoch', '2', '--nn_k', '4',
+            '--xi_var', '5', '--log_steps', '1', '--progress', 'off', *map(str, more)]
+
+
+def steps(out):
+    with open(out / 'steps.jsonl', encoding='utf-8') as stream:
+        return [json.loads(line) for line in stream]
+
+
+def read(path):
+    return json.loads(path.read_text(encoding='utf-8'))
+
+
+# Trajectories -------------------------------------------------------------------------------
+
+def check_trajectory(recorded, data_dir, out):
+    train.main(['--data_dir', str(data_dir), '--out', str(out), '--log_steps', '1',
+                '--progress', 'off', *recorded['argv']])
+    rows = steps(out)
+    names = ('loss_clean', 'loss_first', 'loss_adv'), ('loss_vat_first', 'loss_vat')
+    losses, divergences = ([row[name] for row in rows for name in group if name in row]
+                           for group in names)
+    np.testing.assert_allclose(losses, recorded['losses'], atol=1e-5)
+    np.testing.assert_allclose(divergences, recorded['kl'], atol=1e-5)
+    for name, split in (('[dev]', 'dev'), ('[test]', 'test')):
+        expected = [float(line.split(':')[1]) for line in recorded['log'] if name in line]
+        actual = [row[f'{split}/main/accuracy'] for row in read(out / 'log')]
+        np.testing.assert_allclose(actual, expected)
+    means = [float(line.split(':')[1]) for line in recorded['log'] if 'sum_loss' in line]
+    np.testing.assert_allclose([row['main/loss'] for row in read(out / 'log')], means, atol=1e-5)
+
+
+@pytest.mark.parametrize('method', RECORDED)
+def test_every_loss_equals_upstreams(golden, corpus, tmp_path, method):
+    check_trajectory(read(golden / 'synthetic' / f'traj_{method}.json'), corpus, tmp_path)
+
+
+@pytest.mark.parametrize('method', RECORDED)
+def test_every_loss_equals_upstreams_on_real_reviews(shared, tmp_path, method):
+    recorded = read(shared / 'golden' / f'traj_{method}.json')
+    check_trajectory(recorded, shared / 'golden' / 'mini_imdb', tmp_path)
+
+
+# Flags --------------------------------------------------------------------------------------
+
+def test_upstreams_flags_keep_name_type_and_default(shared):
+    ours = {flag: action for action in train.make_parser()._actions
+            for flag in action.option_strings}
+    for flag in read(shared / 'golden' / 'upstream_cli.json')['train.py']:
+        action = ours[flag['flags'][0]]
+        assert set(flag['flags']) <= set(action.option_strings)
+        assert action.default == flag['default'], flag
+        if flag.get('type', 'str') != 'str':
+            assert action.type.__name__ == flag['type'], flag
+        if 'choices' in flag:
+            assert list(action.choices) == flag['choices']
+
+
+def test_upstreams_abbreviations_still_work():
+    settings = train.parse(['--use_unlabled=0', '--s', 'name', '--o', '1', '--nn_k=3', '--up', '2',
+                            '--batchsize_s', '7', '--rand', '5', '--da', 'imdb'])
+    assert settings.use_unlabled_to_vocab == 0
+    assert settings.save_name == 'name' and settings.online_nn == 1
+    assert settings.update_nearest_epoch == 2
+    assert settings.batchsize_semi == 7 and settings.random_seed == 5
+
+
+@pytest.mark.parametrize('method', METHODS)
+def test_method_is_a_front_for_the_switches(method):
+    named = train.parse(['--method', method])
+    switches = [f'--{name}={value}'
+                for name, value in zip(train.METHOD_FLAGS, train.METHODS[method])]
+    assert train.parse(switches).method == named.method == method
+
+
+def test_preset_paper_is_appendix_b_and_can_be_overridden():
+    for method, epsilon in (('adv', 5), ('iadv', 15), ('spgd', 25)):
+        settings = train.parse(['--preset', 'paper', '--method', method])
+        assert settings.xi_var == epsilon
+        assert (settings.emb_dim, settings.hidden_dim, settings.hidden_cls_dim) == (256, 1024, 30)
+        assert (settings.clip, settings.nn_k, settings.sparsity) == (4, 15, 0.75)
+        assert settings.update_nearest_batch == 50
+    settings = train.parse(['--preset', 'paper', '--use_adv', '1', '--clip', '5'])
+    assert settings.clip == 5 and settings.xi_var == 5
+
+
+@pytest.mark.parametrize('argv, part', [
+    (['--method', 'spgd', '--use_attn_d', '1'], 'contradict'),
+    (['--use_spgd', '1'], '--use_adv'),
+    (['--sparsity', '1.5'], 'between 0 and 1'),
+    (['--sparsity', 'much'], 'sparsity'),
+    (['--batchsize', '0'], 'less than 1'),
+    (['--use_bilstm', '1'], '--use_bilstm'),
+    (['--dataset', 'fce'], 'own'),
+    (['--method', 'fgsm'], 'fgsm'),
+    (['--no_such_flag'], 'no_such_flag'),
+    (['--dropout', '1'], '--dropout'),
+])
+def test_impossible_flags_are_one_line(argv, part):
+    with pytest.raises(UserError, match=part):
+        train.parse(argv)
+
+
+# Runs ---------------------------------------------------------------------------------------
+
+def run(argv, **options):
+    return subprocess.run([sys.executable, '-m', 'interpretable_adv.train', *argv],
+                          capture_output=True, text=True, timeout=120, **options)
+
+
+@pytest.mark.parametrize('method', METHODS)
+def test_a_run_writes_what_it_promises(corpus, tmp_path, capsys, method):
+    train.main(tiny(corpus, tmp_path, method))
+    assert {'args.json', 'vocab.txt', 'log', 'steps.jsonl', 'best.model', 'snapshot.npz',
+            'result.json'} == set(os.listdir(tmp_path))
+    result = read(tmp_path / 'result.json')
+    assert result['method'] == method and result['seed'] == 1234
+    best = max(read(tmp_path / 'log'), key=lambda row: row['dev/main/accuracy'])
+    assert result['dev_accuracy'] == best['dev/main/accuracy']
+    expected = {
+        'baseline': set(), 'adv': {'loss_first', 'loss_adv'}, 'iadv': {'loss_first', 'loss_adv'},
+        'vat': {'loss_vat_first', 'loss_vat'}, 'ivat': {'loss_vat_first', 'loss_vat'},
+        'spgd': {'loss_first', 'loss_adv', 'words_kept', 'words_away', 'perturbation_norm'}}
+    for number, row in enumerate(steps(tmp_path), 1):
+        assert row['step'] == number
+        assert set(row) == {'step', 'loss', 'loss_clean'} | expected[method]
+        assert all(math.isfinite(value) for value in row.values())
+    output = capsys.readouterr().out
+    assert 'words/s' in output and 'best epoch' in output and 'best.model' in output
+
+
+def test_spgd_keeps_a_quarter_of_the_words_and_raises_the_loss(corpus, tmp_path):
+    train.main(tiny(corpus, tmp_path, 'spgd', '--dropout', 0, '--n_epoch', 3))
+    rows = steps(tmp_path)
+    assert all(0.15 < row['words_kept'] <= 0.25 for row in rows)
+    assert all(row['loss_adv'] > row['loss_first'] for row in rows)
+
+
+@pytest.mark.parametrize('flags', [
+    ['--norm_sentence_level', 0], ['--spgd_toward_only'], ['--spgd_directions', 'dropout'],
+    ['--sparsity_rank', 'projected'], ['--mask_eos'], ['--spgd_iters', 3, '--spgd_step', 2],
+    ['--online_nn', 1], ['--use_limit_vocab', 0], ['--sparsity', 0], ['--update_nearest_batch', 3],
+    ['--freeze_word_emb', 1], ['--nn_k_offset', 0], ['--use_exp_decay', 0, '--alpha_decay', 0.9]])
+def test_every_flag_changes_the_run(corpus, tmp_path, flags):
+    train.main(tiny(corpus, tmp_path / 'plain', 'spgd', '--n_epoch', 3))
+    train.main(tiny(corpus, tmp_path / 'other', 'spgd', '--n_epoch', 3, *flags))
+    assert steps(tmp_path / 'plain') != steps(tmp_path / 'other')
+
+
+def test_adversarial_and_virtual_training_together(corpus, tmp_path):
+    train.main([flag for flag in tiny(corpus, tmp_path, 'adv') if flag not in ('--method', 'adv')]
+               + ['--use_adv', '1', '--use_semi_data', '1'])
+    assert {'loss_adv', 'loss_vat'} <= set(steps(tmp_path)[0])
+    assert read(tmp_path / 'result.json')['method'] == 'adv+vat'
+
+
+def test_one_seed_gives_one_run_bit_for_bit(corpus, tmp_path):
+    for name in 'ab':
+        train.main(tiny(corpus, tmp_path / name, 'spgd'))
+    assert_same_run(tmp_path / 'a', tmp_path / 'b')
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(corpus, tmp_path):
+    result = run(tiny(corpus, tmp_path, 'baseline', '--alpha', 1e30, '--clip', 1e30))
+    assert result.returncode == 2
+    assert len(result.stderr.strip().splitlines()) == 1 and 'step' in result.stderr
+
+
+def test_a_second_run_in_the_same_folder_is_refused(corpus, tmp_path):
+    train.main(tiny(corpus, tmp_path, 'baseline'))
+    with pytest.raises(UserError, match='--resume'):
+        train.main(tiny(corpus, tmp_path, 'baseline'))
+
+
+def test_too_many_neighbours_are_refused(corpus, tmp_path):
+    with pytest.raises(UserError, match='--nn_k'):
+        train.main(tiny(corpus, tmp_path, 'iadv', '--nn_k', 5000))
+
+
+def test_a_missing_corpus_is_refused(tmp_path):
+    with pytest.raises(UserError, match='nowhere'):
+        train.main(tiny(tmp_path / 'nowhere', tmp_path / 'out', 'adv'))
+
+
+# Resume -------------------------------------------------------------------------------------
+
+def assert_same_run(first, second):
+    """Everything that two runs wrote is the same, but for the times."""
+    arrays = [dict(np.load(out / 'snapshot.npz')) for out in (first, second)]
+    assert set(arrays[0]) == set(arrays[1])
+    for name in arrays[0]:
+        if 'elapsed_time' in name or name == 'settings':
+            continue
+        a, b = (array[name] for array in arrays)
+        if name.endswith('_log'):  # LogReport's epochs, as JSON
+            a, b = without_times(json.loads(str(a))), without_times(json.loads(str(b)))
+            assert a == b
+        else:
+            np.testing.assert_array_equal(a, b, err_msg=name)
+    assert (first / 'steps.jsonl').read_text() == (second / 'steps.jsonl').read_text()
+    assert without_times(read(first / 'log')) == without_times(read(second / 'log'))
+    with h5py.File(first / 'best.model') as a, h5py.File(second / 'best.model') as b:
+        np.testing.assert_array_equal(a['word_embed/W'][()], b['word_embed/W'][()])
+    results = [read(out / 'result.json') for out in (first, second)]
+    assert results[0]['best_epoch'] == results[1]['best_epoch']
+    assert results[0]['test_accuracy'] == results[1]['test_accuracy']
+
+
+def without_times(log):
+    return [{name: value for name, value in row.items() if name != 'elapsed_time'} for row in log]
+
+
+# Trains, and kills itself with SIGKILL: at a step, or in the middle of writing a snapshot.
+KILLED = '''
+import os, signal, sys
+import numpy
+from interpretable_adv import train, training
+
+place, count = sys.argv[1], int(sys.argv[2])
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if place == 'step':
+    log_step = training.StepLog.__call__
+
+    def log_and_die(self, trainer):
+        log_step(self, trainer)
+        if trainer.updater.iteration == count:
+            die()
+
+    training.StepLog.__call__ = log_and_die
+else:
+    write, written = numpy.savez, []
+
+    def write_half(stream, **arrays):
+        written.append(1)
+        if len(written) == count:
+            half = dict(list(arrays.items())[:len(arrays) // 2])
+            write(stream, **half)
+            stream.flush()
+            die()
+        write(stream, **arrays)
+
+    numpy.savez = write_half
+train.main(sys.argv[3:])
+'''
+
+
+def run_killed(place, count, argv):
+    result = subprocess.run([sys.executable, '-c', KILLED, place, str(count), *argv],
+                            capture_output=True, text=True, timeout=120)
+    assert result.returncode == -signal.SIGKILL, result.stderr
+
+
+@pytest.mark.parametrize('method, place, count, more', [
+    *((method, 'step', 8, ['--snapshot_steps', 3]) for method in METHODS),
+    ('iadv', 'step', 7, []),  # between the snapshots of two epochs
+    ('adv', 'step', 5, []),  # an epoch's end, after its log and before its snapshot
+    ('adv', 'step', 2, []),  # before the first snapshot
+    ('spgd', 'snapshot', 2, ['--snapshot_steps', 4, '--update_nearest_batch', 3]),
+    ('vat', 'step', 8, ['--n_layers', 2, '--snapshot_steps', 1, '--use_exp_decay', 0,
+                        '--alpha_decay', 0.9]),
+])
+def test_a_killed_run_resumes_exactly(corpus, tmp_path, method, place, count, more):
+    whole, killed = tmp_path / 'whole', tmp_path / 'killed'
+    train.main(tiny(corpus, whole, method, *more))
+    run_killed(place, count, tiny(corpus, killed, method, *more))
+    assert not (killed / 'result.json').exists()
+    train.main(tiny(corpus, killed, method, *more, '--resume'))
+    assert_same_run(whole, killed)
+
+
+@pytest.mark.parametrize('change, part', [
+    (['--hidden_dim', '12'], 'hidden_dim was 10 and is 12'),
+    (['--method', 'adv'], 'method'), (['--min_count', '2'], 'min_count'),
+    (['--random_seed', '3'], 'random_seed')])
+def test_resuming_another_run_is_refused(corpus, tmp_path, change, part):
+    train.main(tiny(corpus, tmp_path, 'baseline'))
+    before = (tmp_path / 'snapshot.npz').read_bytes()
+    with pytest.raises(UserError, match=part):
+        train.main(tiny(corpus, tmp_path, 'baseline', '--resume', *change))
+    assert (tmp_path / 'snapshot.npz').read_bytes() == before
+
+
+def test_a_finished_run_can_go_on_for_more_epochs(corpus, tmp_path):
+    train.main(tiny(corpus, tmp_path / 'two', 'adv'))
+    train.main(tiny(corpus, tmp_path / 'two', 'adv', '--resume', '--n_epoch', 3))
+    train.main(tiny(corpus, tmp_path / 'three', 'adv', '--n_epoch', 3))
+    assert_same_run(tmp_path / 'two', tmp_path / 'three')
+
+
+def test_a_truncated_snapshot_is_one_line(corpus, tmp_path):
+    train.main(tiny(corpus, tmp_path, 'baseline'))
+    snapshot = tmp_path / 'snapshot.npz'
+    snapshot.write_bytes(snapshot.read_bytes()[:-1000])
+    with pytest.raises(UserError, match='damaged or truncated'):
+        train.main(tiny(corpus, tmp_path, 'baseline', '--resume'))
