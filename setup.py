@@ -2,7 +2,7 @@
 import pathlib
 import re
 
-from setuptools import find_packages, setup
+from setuptools import Extension, find_packages, setup
 
 HERE = pathlib.Path(__file__).parent
 
@@ -11,6 +11,21 @@ def requirements(name):
     lines = (HERE / name).read_text(encoding='utf-8').splitlines()
     return [line for line in lines if line and not line.startswith('#')]
 
+
+# Optional: without a compiler the build goes on, and NumPy does the work. The flag keeps the
+# compiler from fusing products and sums where the kernels mean NumPy's rounding.
+KERNELS = 'interpretable_adv/kernels/'
+kernels = Extension(
+    'interpretable_adv.kernels._kernels',
+    sources=[KERNELS + name for name in (
+        'plain.c', 'avx2.c', 'avx512.c', 'kernels.c', 'threads.c')],
+    depends=[KERNELS + name for name in (
+        'kernels.h', 'threads.h', 'variant.h', 'vector.h',
+        'lstm.c', 'adam.c', 'segment_sum.c', 'top_k.c')],
+    extra_compile_args=['-O3', '-std=gnu11', '-pthread', '-ffp-contract=off',
+                        '-fno-math-errno', '-fno-trapping-math'],
+    extra_link_args=['-pthread'],
+    optional=True)
 
 setup(
     name='interpretable-adv-spgd',
@@ -22,6 +37,8 @@ setup(
     license='MIT',
     python_requires='>=3.11',
     packages=find_packages(include=['interpretable_adv', 'interpretable_adv.*', 'lm']),
+    package_data={'interpretable_adv.kernels': ['*.c', '*.h']},
+    ext_modules=[kernels],
     install_requires=requirements('requirements.txt'),
     extras_require={
         # cuDNN is optional: pip install 'nvidia-cudnn-cu12<9'

@@ -13,9 +13,12 @@ import chainer.links as L
 import numpy as np
 from chainer import function_node
 
+from interpretable_adv import kernels
+
 # NStepLSTM numbers its weights i, f, c, o (0-3 for the input, 4-7 recurrent). Here the three
 # sigmoid gates stand side by side: i, f, o, c.
 GATES = (0, 1, 3, 2)
+SCALES = np.float32([0.5, 0.5, 0.5, 1])
 
 
 class LSTM(L.NStepLSTM):
@@ -99,11 +102,6 @@ class Packing:
         self.inverse_rows = np.empty_like(self.rows)
         self.inverse_rows[self.rows] = np.arange(len(self.rows))
 
-    def steps(self):
-        """Yields `(first row, one past the last row)` of each time step."""
-        offsets = self.offsets.tolist()
-        return list(zip(offsets[:-1], offsets[1:]))
-
 
 class TakeRows(function_node.FunctionNode):
     """`y = x[rows]` for a permutation `rows`; so the gradient needs no addition."""
@@ -144,17 +142,16 @@ class Layer(function_node.FunctionNode):
 
     def forward(self, inputs):
         x, h0, c0 = inputs[:3]
-        w, b = inputs[3:11], inputs[11:19]
-        input_weights = np.concatenate([w[gate] for gate in GATES])
-        recurrent_weights = np.concatenate([w[4 + gate] for gate in GATES])
-        bias = np.concatenate([b[gate] + b[4 + gate] for gate in GATES])
+        input_weights = np.concatenate([inputs[3 + gate] for gate in GATES])
+        recurrent_weights = [inputs[7 + gate] for gate in GATES]
+        bias = np.concatenate([inputs[11 + gate] + inputs[15 + gate] for gate in GATES])
         # sigmoid(z) = tanh(z / 2) / 2 + 1/2: the inner half moves into the weights (exactly,
         # being a power of two), so that a single tanh serves all four gates.
-        scale = np.repeat(np.float32([0.5, 0.5, 0.5, 1]), h0.shape[1])
+        scale = np.repeat(SCALES, h0.shape[1])
         gates = x.dot((input_weights * scale[:, None]).T)
         gates += bias * scale
-        cells, tanh_cells, hidden = forward_steps(
-            gates, (recurrent_weights * scale[:, None]).T, h0, c0, self.packing)
+        run = kernels.lstm_forward if kernels.available else forward_steps
+        cells, tanh_cells, hidden = run(gates, recurrent_weights, h0, c0, self.packing.offsets)
         self.saved = gates, cells, tanh_cells, hidden, input_weights, recurrent_weights
         self.retain_inputs((0, 1, 2))
         last = self.packing.last
@@ -165,9 +162,10 @@ class Layer(function_node.FunctionNode):
         gates, cells, tanh_cells, hidden, input_weights, recurrent_weights = self.saved
         grad_hidden, grad_h, grad_c = (
             None if g is None else g.array for g in grad_outputs)
-        grad_gates, grad_h0, grad_c0 = backward_steps(
+        run = kernels.lstm_backward if kernels.available else backward_steps
+        grad_gates, grad_h0, grad_c0 = run(
             gates, cells, tanh_cells, recurrent_weights, c0,
-            grad_hidden, grad_h, grad_c, self.packing)
+            grad_hidden, grad_h, grad_c, self.packing.offsets)
 
         wanted = set(indexes)
         gradients = {1: grad_h0, 2: grad_c0}
@@ -184,27 +182,30 @@ class Layer(function_node.FunctionNode):
             ones = np.ones(len(grad_gates), np.float32)
             sums = np.split(ones.dot(grad_gates), 4)
             gradients.update((11 + gate, total) for gate, total in zip(GATES, sums))
-            gradients.update((15 + gate, total) for gate, total in zip(GATES, sums))
+            # Equal, but never the same array: gradient clipping scales each one in place.
+            gradients.update((15 + gate, total.copy()) for gate, total in zip(GATES, sums))
         return tuple(chainer.Variable(gradients[index]) for index in indexes)
 
 
-def forward_steps(gates, weights, h0, c0, packing):
-    """The recurrence, on NumPy.
+def forward_steps(gates, weights, h0, c0, offsets):
+    """The recurrence, on NumPy; `kernels.lstm_forward` does the same.
 
     Args:
         gates: `(N, 4H)`, columns i, f, o, c: the projected inputs with biases, those of the
             sigmoids halved. Overwritten by the gates' activations.
-        weights: `(H, 4H)`, recurrent weights, those of the sigmoids halved.
+        weights: recurrent weights of i, f, o, c, each `(H, H)`, none halved.
         h0, c0: `(B, H)`, initial states in sorted order.
+        offsets: `(T + 1,)`, see `Packing`.
 
     Returns:
         cells, tanh(cells), hidden states, each `(N, H)`.
     """
     units = h0.shape[1]
+    weights = np.concatenate([w * scale for w, scale in zip(weights, SCALES)]).T
     cells, tanh_cells, hidden = (np.empty((len(gates), units), np.float32) for _ in range(3))
     product_buffer, state_buffer = (np.empty((len(h0), n), np.float32) for n in (4 * units, units))
     h, c = h0, c0
-    for start, stop in packing.steps():
+    for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
         n = stop - start
         gate, product, state = gates[start:stop], product_buffer[:n], state_buffer[:n]
         gate += np.dot(h[:n], weights, out=product)
@@ -222,13 +223,13 @@ def forward_steps(gates, weights, h0, c0, packing):
     return cells, tanh_cells, hidden
 
 
-def backward_steps(gates, cells, tanh_cells, weights, c0, grad_hidden, grad_h, grad_c, packing):
-    """The recurrence's gradient, on NumPy.
+def backward_steps(gates, cells, tanh_cells, weights, c0, grad_hidden, grad_h, grad_c, offsets):
+    """The recurrence's gradient, on NumPy; `kernels.lstm_backward` does the same.
 
     Args:
         gates: `(N, 4H)`, activations of i, f, o, c.
         cells, tanh_cells: `(N, H)`, as `forward_steps` returned them.
-        weights: `(4H, H)`, recurrent weights, none halved.
+        weights: recurrent weights of i, f, o, c, each `(H, H)`.
         c0: `(B, H)`, initial cells.
         grad_hidden: `(N, H)` or None; grad_h, grad_c: `(B, H)` or None: gradients of the
             outputs, of the final states.
@@ -236,14 +237,13 @@ def backward_steps(gates, cells, tanh_cells, weights, c0, grad_hidden, grad_h, g
     Returns:
         Gradients of the gates before activation `(N, 4H)`, of h0 and c0 `(B, H)`.
     """
-    units = c0.shape[1]
+    units, weights = c0.shape[1], np.concatenate(weights)
     grad_gates = np.empty_like(gates)
     # Rows of reviews that have not begun yet, counted from the end, hold their final gradient.
     dh, dc = (np.zeros_like(c0) if g is None else g.copy() for g in (grad_h, grad_c))
     buffer, one = np.empty_like(c0), np.float32(1)
-    steps = packing.steps()
-    for t in reversed(range(len(steps))):
-        start, stop = steps[t]
+    for t in reversed(range(len(offsets) - 1)):
+        start, stop = offsets[t], offsets[t + 1]
         n = stop - start
         h, c, product = dh[:n], dc[:n], buffer[:n]
         if grad_hidden is not None:
@@ -251,7 +251,7 @@ def backward_steps(gates, cells, tanh_cells, weights, c0, grad_hidden, grad_h, g
         gate, grad, tanh_cell = gates[start:stop], grad_gates[start:stop], tanh_cells[start:stop]
         i, f, o, g = (gate[:, k * units:(k + 1) * units] for k in range(4))
         grad_i, grad_f, grad_o, grad_g = (grad[:, k * units:(k + 1) * units] for k in range(4))
-        previous = cells[steps[t - 1][0]:][:n] if t else c0
+        previous = cells[offsets[t - 1]:][:n] if t else c0
         # s (1 - s) for the sigmoids, 1 - g² for the tanh, then times what reaches each gate.
         sigmoids = gate[:, :3 * units]
         np.subtract(one, sigmoids, out=grad[:, :3 * units])
