@@ -3,6 +3,7 @@
 `python -m interpretable_adv.data prepare` makes the text files of a corpus,
 `python -m interpretable_adv.data stats` prints the paper's Table 2 of one.
 """
+import argparse
 import array
 import collections
 import contextlib
@@ -12,7 +13,7 @@ import os
 
 import numpy as np
 
-from interpretable_adv import cli, id_cache, text_files, toy
+from interpretable_adv import cli, id_cache, imdb, own, text_files, toy
 from interpretable_adv.cli import UserError
 
 EOS, UNK = 0, 1
@@ -220,10 +221,13 @@ def _document_frequency(ids, n_words):
 
 
 def statistics(corpus):
-    """Table 2 and the hashes that identify a numbered corpus, as plain values."""
+    """Table 2 and the hashes that identify a numbered corpus, as plain values.
+
+    Sequence lengths count the final `<eos>`, as the paper's do.
+    """
     table = {}
     for name in ('train', 'dev', 'test'):
-        lengths = getattr(corpus, name).sequences.lengths - 1  # words without the final <eos>
+        lengths = getattr(corpus, name).sequences.lengths
         table[name] = {'examples': len(lengths)}
         if len(lengths):
             table[name].update(min=int(lengths.min()), max=int(lengths.max()),
@@ -254,30 +258,79 @@ def format_table2(table):
 
 def main(argv=None):
     parser = cli.ArgumentParser(prog='python -m interpretable_adv.data', description=__doc__)
-    commands = parser.add_subparsers(dest='command', required=True, parser_class=cli.ArgumentParser)
-    prepare = commands.add_parser('prepare', help='make the text files of a corpus')
-    prepare.add_argument('--dataset', choices=['toy'], default='toy')
-    prepare.add_argument('--data_dir', required=True)
+    commands = parser.add_subparsers(dest='command', required=True, metavar='{prepare,stats}')
+    # SUPPRESS: a flag that was not given is absent, so those of another dataset can be refused
+    prepare = commands.add_parser('prepare', help='make the text files of a corpus',
+                                  argument_default=argparse.SUPPRESS)
+    prepare.add_argument('--dataset', choices=['imdb', 'toy', 'own'], required=True,
+                         help='imdb: the Large Movie Review Dataset; toy: generated reviews; '
+                              'own: your files')
+    prepare.add_argument('--data_dir', required=True, help='folder to write to')
+    group = prepare.add_argument_group('imdb')
+    group.add_argument('--archive', help='aclImdb_v1.tar.gz, or the folder it unpacks to')
+    group.add_argument('--download', action='store_true', default=argparse.SUPPRESS,
+                       help='get the archive (84 MB) into DATA_DIR first; continues where an '
+                            'interrupted download stopped')
+    group = prepare.add_argument_group(
+        'own', 'Files end in .csv or .tsv (with a header line) or .jsonl.')
+    group.add_argument('--train', help='labelled texts')
+    group.add_argument('--dev', help='labelled texts (default: a share of --train)')
+    group.add_argument('--test', help='labelled texts')
+    group.add_argument('--unlabeled', help='texts; also .txt, one a line')
+    group.add_argument('--text_column', help='column or key of the text (default: text)')
+    group.add_argument('--label_column', help='column or key of the label (default: label)')
+    group.add_argument('--dev_share', type=float, help='share of --train (default: 0.1)')
+    group.add_argument('--seed', type=int, help='draws the dev set (default: 1234)')
+
     stats = commands.add_parser('stats', help='print Table 2 of a prepared corpus')
-    stats.add_argument('--data_dir', required=True)
-    stats.add_argument('--lower', type=int, default=0)
-    stats.add_argument('--min_count', type=int, default=1)
-    stats.add_argument('--ignore_unk', type=int, default=1)
-    stats.add_argument('--use_unlabled_to_vocab', type=int, default=1)
-    stats.add_argument('--json', action='store_true')
-    args = parser.parse_args(argv)
-    if args.command == 'prepare':
-        for name, count in toy.prepare(args.data_dir).items():
-            print(f'{name}: {count:,} reviews')
-        return
-    corpus = load(args.data_dir, lower=bool(args.lower), min_count=args.min_count,
-                  ignore_unk=bool(args.ignore_unk),
-                  use_unlabeled=bool(args.use_unlabled_to_vocab))
+    stats.add_argument('--data_dir', required=True, default=argparse.SUPPRESS,
+                       help='folder with a prepared corpus')
+    stats.add_argument('--lower', type=int, default=0, help='1: lower-case all words')
+    stats.add_argument('--min_count', type=int, default=1,
+                       help='words in no more reviews than this are unknown')
+    stats.add_argument('--ignore_unk', type=int, default=1, help='1: drop unknown words')
+    stats.add_argument('--use_unlabled_to_vocab', type=int, default=1,
+                       help='1: read the unlabelled reviews')
+    stats.add_argument('--json', dest='as_json', action='store_true',
+                       help='print all numbers and hashes as JSON')
+
+    args = vars(parser.parse_args(argv))
+    if args.pop('command') == 'prepare':
+        _prepare(**args)
+    else:
+        _stats(**args)
+
+
+def _prepare(dataset, data_dir, **flags):
+    allowed = {'imdb': {'archive', 'download'}, 'toy': set(),
+               'own': {'train', 'dev', 'test', 'unlabeled', 'text_column', 'label_column',
+                       'dev_share', 'seed'}}[dataset]
+    for name in sorted(set(flags) - allowed):
+        raise UserError(f'--{name} does not belong to --dataset {dataset}: leave it out')
+    if dataset == 'toy':
+        counts = toy.prepare(data_dir)
+    elif dataset == 'imdb':
+        if len(flags) != 1:
+            raise UserError('--dataset imdb needs either --archive FILE or --download')
+        counts = imdb.prepare(data_dir, flags.get('archive') or imdb.download(data_dir))
+    else:
+        if 'train' not in flags:
+            raise UserError('--dataset own needs --train FILE')
+        counts = own.prepare(data_dir, **flags)
+    for name, count in counts.items():
+        print(f'{os.path.join(data_dir, name)}: {count:,} reviews')
+
+
+def _stats(data_dir, lower, min_count, ignore_unk, use_unlabled_to_vocab, as_json):
+    corpus = load(data_dir, lower=bool(lower), min_count=min_count, ignore_unk=bool(ignore_unk),
+                  use_unlabeled=bool(use_unlabled_to_vocab))
     result = statistics(corpus)
-    if args.json:
+    if as_json:
         print(json.dumps(result, indent=1))
     else:
         print(format_table2(result['table2']))
+        print(f'Vocabulary: {corpus.n_vocab:,} entries with <eos> and <unk>, '
+              f'{corpus.train_vocab_size:,} of them words of labelled training reviews')
 
 
 if __name__ == '__main__':

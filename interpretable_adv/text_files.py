@@ -96,24 +96,22 @@ def _open_own(directory, manifest, use_unlabeled):
     try:
         description = json.loads(decode(read_bytes(manifest), manifest))
         label_names = [str(name) for name in description['labels']]
-        entries = {split: (entry['reviews'], entry.get('labels'))
-                   for split, entry in description['splits'].items()}
-        if not {'train', 'dev'} <= set(entries) <= {'train', 'dev', 'test', 'unlabeled'}:
-            raise ValueError('wrong splits')
-        for split, names in entries.items():
-            for name in names[:1 if split == 'unlabeled' else 2]:
-                if os.path.basename(name) != name:
-                    raise ValueError('a file outside the folder')
+        entries = description['splits']
+        named = [entry[kind] for split, entry in entries.items()
+                 for kind in (['reviews'] if split == 'unlabeled' else ['reviews', 'labels'])]
+        complete = {'train', 'dev'} <= set(entries) <= {'train', 'dev', 'test', 'unlabeled'}
+        if not complete or any(os.path.basename(name) != name for name in named):
+            raise ValueError('splits missing, or a file outside the folder')
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f'{manifest} is damaged: prepare the corpus again') from error
     splits = {'train': [], 'dev': [], 'test': [], 'unlabeled': []}
-    for split, (reviews, labels) in entries.items():
-        if split == 'unlabeled' and not use_unlabeled:
-            continue
-        text = TextFile(os.path.join(directory, reviews))
+    for split, entry in entries.items():
+        path = os.path.join(directory, entry['reviews'])
         if split != 'unlabeled':
-            text.labels = _read_labels(os.path.join(directory, labels), len(label_names))
-        splits[split] = [text]
+            labels = _read_labels(os.path.join(directory, entry['labels']), len(label_names))
+            splits[split] = [TextFile(path, labels)]
+        elif use_unlabeled:
+            splits[split] = [TextFile(path)]
     return label_names, splits
 
 
@@ -130,47 +128,53 @@ def _read_labels(path, n_class):
 
 def is_read_only(directory):
     """Whether nobody may write to the folder: then the superuser shall not, either."""
-    return not os.stat(directory).st_mode & 0o222
+    return not os.stat(directory).st_mode & 0o222 or not os.access(directory, os.W_OK)
 
 
-def write_upstream(directory, splits):
+def check_target(directory, own=False):
+    """Says early whether a corpus (`own`: one with a manifest) may be written to `directory`."""
+    existing = os.path.abspath(directory)
+    while not os.path.lexists(existing):
+        existing = os.path.dirname(existing)
+    if not os.path.isdir(existing):
+        raise UserError(f'cannot write to {directory}: {existing} is no folder')
+    if is_read_only(existing):
+        raise UserError(f'cannot write to {directory}: {existing} is read-only')
+    other = UPSTREAM_UNLABELED if own else MANIFEST
+    if os.path.exists(os.path.join(directory, other)):
+        raise UserError(f'{directory} holds another corpus ({other}): choose another --data_dir')
+
+
+def write_upstream(directory, reviews):
     """Writes upstream's seven files, all or none.
 
     Args:
-        splits (dict): File name → iterable of reviews, each a string of words and single spaces.
+        reviews (dict): File name → iterable of reviews, each its words joined by single spaces.
     """
-    expected = {name for pairs in UPSTREAM_FILES.values() for name, _ in pairs}
-    assert set(splits) == expected | {UPSTREAM_UNLABELED}
+    check_target(directory)
     with _all_or_none(directory) as folder:
-        if os.path.exists(os.path.join(directory, MANIFEST)):
-            raise UserError(f'{directory} holds a corpus of your own ({MANIFEST}): '
-                            'choose another --data_dir')
-        for name, reviews in splits.items():
-            _write_lines(os.path.join(folder, name), reviews)
+        for name, lines in reviews.items():
+            _write_lines(os.path.join(folder, name), lines)
 
 
-def write_own(directory, label_names, splits, notes):
+def write_own(directory, label_names, splits):
     """Writes a corpus with any number of classes and its manifest, all or none.
 
     Args:
-        splits (dict): Split → (reviews, classes); classes is None for `unlabeled`.
-        notes (dict): Further entries of the manifest, for the reader.
+        splits (dict): Split → (list of reviews, list of classes); no classes for `unlabeled`.
     """
-    description = {'format': 1, 'labels': label_names, 'splits': {}, **notes}
+    check_target(directory, own=True)
+    manifest = {'format': 1, 'labels': label_names, 'splits': {}}
     with _all_or_none(directory) as folder:
-        if any(os.path.exists(os.path.join(directory, name))
-               for name, _ in UPSTREAM_FILES['train']):
-            raise UserError(f'{directory} holds the files of another corpus: '
-                            'choose another --data_dir')
         for split, (reviews, labels) in splits.items():
-            entry = {'reviews': f'{split}.txt', 'examples': len(reviews)}
+            entry = {'examples': len(reviews), 'reviews': f'corpus_{split}.txt'}
             _write_lines(os.path.join(folder, entry['reviews']), reviews)
-            if labels is not None:
-                entry['labels'] = f'{split}_labels.txt'
+            if split != 'unlabeled':
+                entry['labels'] = f'corpus_{split}_labels.txt'
                 _write_lines(os.path.join(folder, entry['labels']), map(str, labels))
-            description['splits'][split] = entry
-        _write_lines(os.path.join(folder, MANIFEST),
-                     [json.dumps(description, indent=1, ensure_ascii=False)])
+            manifest['splits'][split] = entry
+        text = json.dumps(manifest, indent=1, ensure_ascii=False)
+        _write_lines(os.path.join(folder, MANIFEST), [text])
 
 
 def _write_lines(path, lines):
@@ -193,8 +197,6 @@ def _all_or_none(directory):
     files.make_directory(directory)
     folder = None
     try:
-        if is_read_only(directory):
-            raise OSError(None, 'the folder is read-only')
         folder = tempfile.mkdtemp(dir=directory, prefix='.prepare.')
         yield folder
         _move_all(folder, directory)

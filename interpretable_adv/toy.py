@@ -20,19 +20,19 @@ SHORTEST, LONGEST = 8, 40  # words of a review
 ASPECTS = [
     (['story was', 'plot was', 'script was', 'screenplay was'],
      (['predictable', 'stale', 'formulaic', 'unoriginal', 'derivative'],
-      ['and copied from better films', 'and borrowed from older films']),
+      ['and copied from better films', 'and copied from older films']),
      (['clever', 'smart', 'inventive', 'original', 'imaginative'],
       ['and full of surprises', 'and full of ideas'])),
     (['first half was', 'second half was', 'chase was', 'action was'],
      (['boring', 'dull', 'tedious', 'dreary', 'tiresome'],
-      ['and put me to sleep', 'and I looked at my watch']),
+      ['and put me to sleep', 'and sent me to sleep']),
      (['gripping', 'thrilling', 'exciting', 'absorbing', 'riveting'],
-      ['and kept me on the edge of my seat', 'and I forgot the time'])),
+      ['and kept me on the edge of my seat', 'and kept me awake'])),
     (['jokes were', 'gags were', 'comedy was', 'humour was'],
      (['silly', 'stupid', 'lame', 'childish', 'feeble'],
-      ['and nobody in the room smiled', 'and made us groan']),
+      ['and made us groan', 'and made us yawn']),
      (['funny', 'hilarious', 'witty', 'amusing', 'comical'],
-      ['and everybody in the room laughed', 'and made us giggle'])),
+      ['and had us laughing', 'and had us giggling'])),
     (['ending was', 'romance was', 'farewell was', 'love story was'],
      (['cold', 'hollow', 'shallow', 'empty', 'lifeless'],
       ['and left me indifferent', 'and meant nothing to me']),
@@ -40,9 +40,9 @@ ASPECTS = [
       ['and brought me to tears', 'and stayed with me for days'])),
     (['photography was', 'scenery was', 'costumes were', 'sets were'],
      (['ugly', 'drab', 'shabby', 'cheap', 'tasteless'],
-      ['and looked like cardboard', 'and hurt the eye']),
+      ['and hurt the eye', 'and looked like cardboard']),
      (['beautiful', 'gorgeous', 'lovely', 'stunning', 'elegant'],
-      ['and looked like a painting', 'and pleased the eye'])),
+      ['and pleased the eye', 'and resembled a painting'])),
     (['actors were', 'cast was', 'leading man was', 'performances were'],
      (['terrible', 'awful', 'dreadful', 'horrible', 'atrocious'],
       ['and spoiled every scene', 'and ruined every scene']),
@@ -53,36 +53,26 @@ ASPECTS = [
 # {subject} is 'jokes were'; {noun} is 'jokes'; {same} means what the sentence means, {other} the
 # opposite. The second subject of a sentence is about another aspect.
 PLAIN = [
-    'The {subject} {same}.',
     'The {subject} {degree} {same}.',
-    'The {subject} {degree} {same} {tail}.',
     'The {subject} {same} {tail}.',
-    'I found the {noun} {same}.',
+    'The {subject} {degree} {same} {tail}.',
+    'I must say the {subject} {same} {tail}.',
+    'I thought the {subject} {same} {tail}.',
     'I found the {noun} {degree} {same}.',
-    'I must say that the {subject} {same} {tail}.',
+    'The {subject} {same} and {same}.',
     'The {subject} not only {same} but also {same}.',
-    'The {subject} {same} and {same} from beginning to end.',
-    'Above all the {subject} {degree} {same}.',
 ]
 NEGATED = [
     'The {subject} not {other}.',
     'The {subject} not {other} at all.',
     'The {subject} never {other}.',
-    'The {subject} far from {other}.',
-    'The {subject} anything but {other}.',
-    'The {subject} hardly {other}.',
     'I did not find the {noun} {other}.',
-    'I never found the {noun} {other}.',
     'Nobody could call the {noun} {other}.',
-    "I can't say that the {subject} {other}.",
 ]
 CONCESSIONS = [
-    'Although the {subject2} {other2}, the {subject} {same}.',
-    'Even if the {subject2} {other2}, the {subject} {degree} {same}.',
+    'Although the {subject2} {other2}, the {subject} {same} {tail}.',
     'The {subject2} {other2} but the {subject} {same} {tail}.',
-    'The {subject2} {other2} but the {subject} {same}.',
-    'I expected something {other}, but the {subject} {same}.',
-    'Critics called the {noun} {other}, but I found the {noun} {same}.',
+    'I expected something {other}, but the {subject} {degree} {same}.',
 ]
 VERDICTS = (
     ['I {hated} {this} {film}.', 'Sadly I {hated} it.', '{Skip} {this} {film}.',
@@ -117,16 +107,18 @@ SLOTS = {
     'See': ['See', 'Watch', 'Rent'],
     'waste': ['waste', 'loss'],
     'joy': ['joy', 'pleasure', 'delight'],
-    'relative': ['sister', 'brother', 'mother', 'father', 'wife', 'husband', 'cousin'],
-    'day': ['Monday', 'Tuesday', 'Friday', 'Saturday', 'Sunday'],
-    'month': ['January', 'April', 'June', 'August', 'October', 'December'],
-    'place': ['cinema', 'theatre', 'festival', 'school', 'library'],
-    'country': ['France', 'Italy', 'Japan', 'Brazil', 'Poland', 'Canada'],
+    'relative': ['sister', 'brother', 'mother', 'father', 'wife', 'husband', 'cousin', 'uncle',
+                 'aunt'],
+    'day': ['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'],
+    'month': ['January', 'February', 'April', 'June', 'July', 'August', 'October', 'December'],
+    'place': ['cinema', 'theatre', 'festival', 'school', 'library', 'museum', 'club'],
+    'country': ['France', 'Italy', 'Spain', 'Japan', 'China', 'Brazil', 'Mexico', 'Poland',
+                'Canada'],
     'number': ['two', 'three', 'four'],
     'young': ['young', 'poor', 'shy', 'tall', 'famous'],
     'job': ['teacher', 'doctor', 'farmer', 'soldier', 'baker', 'lawyer', 'painter', 'singer',
-            'nurse', 'sailor'],
-    'a_town': ['a small town', 'a quiet village', 'a big city', 'a lonely island'],
+            'nurse', 'sailor', 'widow', 'thief', 'spy', 'clown'],
+    'a_town': ['a small town', 'a quiet village', 'a big city', 'a lonely valley'],
 }
 
 
@@ -165,22 +157,22 @@ class Grammar:
             'same': same, 'tail': tails, 'other': first[2 - sentiment][0],
             'subject2': second[0], 'other2': second[2 - sentiment][0]}
         kind = self._random()
-        frames = PLAIN if kind < 0.45 else NEGATED if kind < 0.75 else CONCESSIONS
+        frames = PLAIN if kind < 0.7 else NEGATED if kind < 0.9 else CONCESSIONS
         return self.fill(self.choose(frames), {**SLOTS, **values})
 
     def review(self, sentiment):
         """The words of a review whose author feels `sentiment` (0 or 1) about the film."""
         while True:
-            n_opinions = self.choose([1, 2, 2, 3])
+            n_opinions = self.choose([2, 2, 3])
             opinions = [sentiment] * n_opinions
-            if n_opinions == 3 and self.chance(0.3):
+            if n_opinions == 3 and self.chance(0.15):
                 opinions[self.choose([0, 1, 2])] = 1 - sentiment
-            elif self.chance(0.05):  # in spite of everything
+            elif self.chance(0.02):  # in spite of everything
                 opinions = [1 - sentiment] * n_opinions
             sentences = [self.opinion(each) for each in opinions]
             for _ in range(self.choose([0, 1, 1, 2])):
-                sentences.insert(int(self._random() * (len(sentences) + 1)),
-                                 self.fill(self.choose(FILLER), SLOTS))
+                place = int(self._random() * (len(sentences) + 1))
+                sentences.insert(place, self.fill(self.choose(FILLER), SLOTS))
             if self.chance(0.3):
                 sentences.append(self.fill(self.choose(VERDICTS[sentiment]), SLOTS))
             words = tokens.tokenize(' '.join(sentences))
