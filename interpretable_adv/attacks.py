@@ -150,7 +150,7 @@ class SPGD(AdvT):
         raw, embedded, first_loss = self._raw(model, ids, lengths, loss)
         # Ranked by their raw norm, words that stay in place need no directions: sparsifying
         # first gives the same result as Algorithm 1's order, with a quarter of the work.
-        words = (model.xp.nonzero(perturbations.kept_words(raw, lengths, self.sparsity))[0]
+        words = (perturbations.kept_positions(raw, lengths, self.sparsity)
                  if self.rank == 'raw' else model.xp.arange(len(ids)))
         nearest = self.neighbors[ids[words]]
         directions = self._directions(model, ids[words], embedded[words], nearest)

@@ -180,27 +180,34 @@ def project(raw, directions, toward_only=False):
     return size[:, None] * directions[words, chosen], chosen
 
 
-def kept_words(raw, lengths, sparsity):
+def kept_positions(raw, lengths, sparsity):
     """Which words keep their perturbation: per review the ⌊(1 − σ) N⌋ of largest `|r_i|²`.
 
     Ties go to the earlier word.
 
     Returns:
-        A boolean array `(N,)`.
+        Their positions, rising. How many they are is known on the host, so that a device
+        need not be waited for.
     """
     if not 0 <= sparsity <= 1:
         raise ValueError(f'sparsity is a share between 0 and 1, not {sparsity}')
     xp = backend.get_array_module(raw)
-    review = _review_of_word(xp, lengths)
-    position = xp.arange(len(raw))
     # Sorted by review, then by falling norm, then by position (the last key counts most).
     order = xp.lexsort(xp.stack([
-        position.astype('d'), -_sum_of_squares(raw)[:, 0].astype('d'), review.astype('d')]))
-    rank = xp.empty_like(position)
-    rank[order] = position
+        xp.arange(len(raw), dtype='d'), -_sum_of_squares(raw)[:, 0].astype('d'),
+        _review_of_word(xp, lengths).astype('d')]))
     # Rounding first: (1 − 0.9) · 10 is 0.99999… in floating point, but keeps one word.
     n_kept = np.floor(np.round((1 - sparsity) * np.asarray(lengths), 6)).astype(np.int64)
-    return rank - _starts(xp, lengths)[review] < xp.asarray(n_kept)[review]
+    starts = np.cumsum(lengths) - lengths
+    first = np.concatenate([np.arange(start, start + n) for start, n in zip(starts, n_kept)])
+    return xp.sort(order[xp.asarray(first)])
+
+
+def kept_words(raw, lengths, sparsity):
+    """As `kept_positions`, but as a boolean array `(N,)`."""
+    kept = backend.get_array_module(raw).zeros(len(raw), bool)
+    kept[kept_positions(raw, lengths, sparsity)] = True
+    return kept
 
 
 def sparsify(perturbation, raw, lengths, sparsity):

@@ -86,7 +86,8 @@ def get_random_state():
 def set_random_state(rs):
     if not isinstance(rs, RandomState):
         raise TypeError(f'Random state must be an instance of RandomState. Actual: {type(rs)}')
-    _current[0] = rs
+    if not isinstance(_current[0], _Shared):
+        _current[0] = rs
 
 
 @contextlib.contextmanager
@@ -94,17 +95,24 @@ def shared_random_stream():
     """Lets the device draw from NumPy's global stream while the block runs.
 
     A run on the device and one with NumPy that draw in the same order then see the same
-    numbers, dropout masks included. Seeding the device is without effect meanwhile.
+    numbers, dropout masks included. Seeding the device, or giving it another generator, is
+    without effect meanwhile.
     """
-    before = get_random_state()
-    shared = RandomState()
-    shared._generator = np.random.mtrand._rand
-    shared.seed = lambda seed=None: None
-    set_random_state(shared)
+    before = _current[0]
+    _current[0] = _Shared()
     try:
         yield
     finally:
-        set_random_state(before)
+        _current[0] = before
+
+
+class _Shared(RandomState):
+
+    def __init__(self):
+        self._generator = np.random.mtrand._rand
+
+    def seed(self, seed=None):
+        pass
 
 
 def module():

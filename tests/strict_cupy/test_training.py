@@ -1,0 +1,58 @@
+"""Training on the stand-in gives what NumPy gives, and leaves the host alone in the step."""
+import json
+
+import numpy as np
+import pytest
+
+import strict_cupy
+from interpretable_adv import train, updaters
+
+METHODS = ['baseline', 'adv', 'iadv', 'vat', 'ivat', 'spgd']
+
+
+def run(corpus, out, method, *more):
+    train.main(['--data_dir', str(corpus), '--out', str(out), '--method', method, '--lower', '0',
+                '--ignore_unk', '1', '--emb_dim', '8', '--hidden_dim', '10',
+                '--hidden_cls_dim', '5', '--batchsize', '8', '--batchsize_semi', '8',
+                '--n_epoch', '2', '--nn_k', '4', '--xi_var', '5', '--log_steps', '1',
+                '--progress', 'off', *map(str, more)])
+    return steps(out)
+
+
+def steps(out):
+    with open(out / 'steps.jsonl', encoding='utf-8') as stream:
+        return [json.loads(line) for line in stream]
+
+
+def assert_same_steps(got, expected, tolerance=1e-5):
+    assert len(got) == len(expected)
+    for ours, theirs in zip(got, expected):
+        assert ours.keys() == theirs.keys()
+        for name in ours:
+            assert ours[name] == pytest.approx(theirs[name], abs=tolerance), (ours['step'], name)
+
+
+@pytest.mark.parametrize('method', METHODS)
+def test_losses_with_dropout(corpus, tmp_path, method):
+    with strict_cupy.shared_random_stream():
+        got = run(corpus, tmp_path / 'cupy', method, '--gpu', 0)
+    assert_same_steps(got, run(corpus, tmp_path / 'numpy', method))
+
+
+@pytest.mark.parametrize('method', METHODS)
+def test_step_waits_for_nothing(corpus, tmp_path, monkeypatch, method):
+    counts = []
+
+    def counted(updater, update_core=updaters.BaselineUpdater.update_core):
+        with strict_cupy.count_transfers() as count:
+            update_core(updater)
+        counts.append(count)
+
+    monkeypatch.setattr(updaters.BaselineUpdater, 'update_core', counted)
+    run(corpus, tmp_path, method, '--gpu', 0, '--update_nearest_epoch', 0)
+    assert len(counts) == 6
+    for count in counts:
+        assert count.to_host == []
+        # Ids and labels once per batch, whatever number of passes they go through.
+        sent = [place for place in count.to_device if 'updaters.py' in place]
+        assert len(sent) == (3 if 'vat' in method else 2), sent
