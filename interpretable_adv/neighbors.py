@@ -2,6 +2,8 @@
 import numpy as np
 from chainer import backend
 
+from interpretable_adv import device_neighbors
+
 BLOCK_BYTES = 64 * 2**20  # scores held at a time
 
 
@@ -24,8 +26,11 @@ def nearest(embeddings, k, limit=None, rows=None):
     limit = n_vocab if limit is None else min(limit, n_vocab)
     if not 0 < k < limit:
         raise ValueError(f'{k} neighbours cannot be chosen among {limit} words')
-    rows = xp.arange(n_vocab) if rows is None else xp.asarray(rows)
     unit = _unit_rows(embeddings)
+    if xp is not np:
+        rows = np.arange(n_vocab) if rows is None else backend.CpuDevice().send(rows)
+        return device_neighbors.nearest(unit, k, limit, rows)
+    rows = xp.arange(n_vocab) if rows is None else xp.asarray(rows)
     candidates = unit[:limit].T
     result = xp.empty((len(rows), k), np.int32)
     block = max(1, BLOCK_BYTES // (4 * limit))

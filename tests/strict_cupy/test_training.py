@@ -1,11 +1,12 @@
 """Training on the stand-in gives what NumPy gives, and leaves the host alone in the step."""
 import json
 
+import cupy
 import numpy as np
 import pytest
 
 import strict_cupy
-from interpretable_adv import train, updaters
+from interpretable_adv import checkpoints, evaluate, train, updaters
 
 METHODS = ['baseline', 'adv', 'iadv', 'vat', 'ivat', 'spgd']
 
@@ -56,3 +57,30 @@ def test_step_waits_for_nothing(corpus, tmp_path, monkeypatch, method):
         # Ids and labels once per batch, whatever number of passes they go through.
         sent = [place for place in count.to_device if 'updaters.py' in place]
         assert len(sent) == (3 if 'vat' in method else 2), sent
+
+
+@pytest.mark.parametrize('method', ['baseline', 'vat', 'spgd'])
+def test_resumed_run_ends_where_an_undisturbed_one_does(corpus, tmp_path, method):
+    whole = run(corpus, tmp_path / 'whole', method, '--gpu', 0)
+    flags = ('--gpu', 0, '--snapshot_steps', 2)
+    first = run(corpus, tmp_path / 'parts', method, *flags, '--n_epoch', 1)
+    assert first == whole[:3]
+    cupy.random.seed(0)
+    np.random.seed(0)
+    assert run(corpus, tmp_path / 'parts', method, *flags, '--resume') == whole
+    ends = [checkpoints.read_arrays(tmp_path / name / 'best.model') for name in ('parts', 'whole')]
+    for name in ends[0]:
+        np.testing.assert_array_equal(ends[0][name], ends[1][name], err_msg=name)
+
+
+def test_model_trained_on_the_device_is_read_and_evaluated_anywhere(corpus, tmp_path):
+    run(corpus, tmp_path, 'adv', '--gpu', 0)
+    tables = []
+    for gpu in (-1, 0):
+        path = tmp_path / f'predictions{gpu}.csv'
+        evaluate.main(['--model', str(tmp_path / 'best.model'), '--data_dir', str(corpus),
+                       '--lower', '0', '--ignore_unk', '1', '--gpu', str(gpu),
+                       '--predictions', str(path)])
+        tables.append(np.loadtxt(path, delimiter=',', skiprows=1))
+    assert len(tables[0]) == 10
+    np.testing.assert_allclose(tables[0], tables[1], atol=1e-5)
