@@ -4,6 +4,7 @@ import os
 import shutil
 import time
 
+import numpy as np
 from chainer import training
 from chainer.optimizer_hooks import GradientClipping
 from chainer.optimizers import Adam
@@ -276,6 +277,8 @@ def main(argv=None):
     identity = {**vars(settings), 'vocab_sha256': _sha256(text.words)}
     del identity['resume']
     trainer, best = build_trainer(settings, model, text, identity)
+    if device.xp is not np:
+        trainer.extend(devices.StepStream(settings.random_seed))
     if goes_on:
         resume(settings, trainer, identity)
     runs.write_json(os.path.join(settings.out, 'args.json'), identity)

@@ -4,9 +4,8 @@ import chainer.functions as F
 import chainer.links as L
 import numpy as np
 import pytest
-from chainer.backends import cuda
-
 import strict_cupy
+from chainer.backends import cuda
 
 random = np.random.RandomState(0)
 X = random.randn(6, 4).astype('f')

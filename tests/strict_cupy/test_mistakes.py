@@ -7,9 +7,8 @@ import chainer.functions as F
 import cupy
 import numpy as np
 import pytest
-from chainer.backends import cuda
-
 import strict_cupy
+from chainer.backends import cuda
 
 HOST = np.arange(6, dtype=np.float32).reshape(2, 3)
 

@@ -2,8 +2,8 @@
 import cupy
 import numpy as np
 import pytest
-
 import strict_cupy
+
 from interpretable_adv import neighbors
 from interpretable_adv.neighbor_table import NeighborTable
 

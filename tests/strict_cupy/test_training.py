@@ -4,8 +4,8 @@ import json
 import cupy
 import numpy as np
 import pytest
-
 import strict_cupy
+
 from interpretable_adv import checkpoints, evaluate, train, updaters
 
 METHODS = ['baseline', 'adv', 'iadv', 'vat', 'ivat', 'spgd']
