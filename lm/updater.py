@@ -46,4 +46,6 @@ class TruncatedBPTTUpdater(training.updaters.StandardUpdater):
 
     def serialize(self, serializer):
         super().serialize(serializer)
+        optimizer = self.get_optimizer('main')  # whose serialize leaves out alpha, which decays
+        optimizer.alpha = float(serializer('alpha', optimizer.alpha))
         self.state = tuple(serializer(name, part) for name, part in zip(('hx', 'cx'), self.state))
