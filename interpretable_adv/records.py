@@ -116,6 +116,17 @@ def parse(line, place):
     return record
 
 
+def parse_indices(text):
+    """The review numbers of `--indices 3,17`."""
+    try:
+        indices = [int(part) for part in text.split(',') if part.strip()]
+    except ValueError:
+        indices = []
+    if not indices or min(indices) < 0:
+        raise UserError(f'--indices {text}: give review numbers from 0, such as 3,17')
+    return list(dict.fromkeys(indices))
+
+
 def label_name(record, label):
     """The class's name: as recorded, else IMDB's for two classes, else its number."""
     names = record.get('label_names')

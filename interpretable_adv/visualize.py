@@ -424,17 +424,6 @@ def parse_names(text, allowed, flag):
     return list(dict.fromkeys(names))
 
 
-def parse_indices(text):
-    """The review numbers of `--indices 3,17`."""
-    try:
-        indices = [int(part) for part in text.split(',') if part.strip()]
-    except ValueError:
-        indices = []
-    if not indices or min(indices) < 0:
-        raise UserError(f'--indices {text}: give review numbers from 0, such as 3,17')
-    return list(dict.fromkeys(indices))
-
-
 def build_parser():
     parser = cli.ArgumentParser(
         prog='python -m interpretable_adv.visualize',
@@ -461,7 +450,7 @@ def main(argv=None):
         raise UserError('--records is missing: give the file that interpretable_adv.analysis wrote')
     if arguments.limit < 1:
         raise UserError(f'--limit {arguments.limit}: must be at least 1')
-    indices = parse_indices(arguments.indices) if arguments.indices else None
+    indices = records.parse_indices(arguments.indices) if arguments.indices else None
     reviews = records.read_reviews(arguments.records, arguments.limit, indices)
     files.make_directory(arguments.out)
     if 'html' in formats:

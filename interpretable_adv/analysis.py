@@ -1,0 +1,567 @@
+"""Attacks reviews and records, word by word, what the attack does.
+
+    python -m interpretable_adv.analysis --model M --data_dir D --methods adv,iadv,spgd --out F
+
+writes one JSON object per review and method (see `records`), all methods of a review one after
+the other. Dropout is off, and each review is attacked through its own loss, so that a record does
+not depend on the batch the review was in. Settings that are not given are those that the method's
+classifier was trained with, as far as its `args.json` tells.
+"""
+import argparse
+import json
+import os
+import pathlib
+import sys
+import time
+
+import chainer
+import chainer.functions as F
+import numpy as np
+
+from interpretable_adv import attacks, checkpoints, cli, data_flags, devices, readings, records
+from interpretable_adv.cli import UserError, at_least, share
+from interpretable_adv.files import atomic_write
+from interpretable_adv.neighbor_table import NeighborTable
+from interpretable_adv.train import METHODS, PAPER_EPSILON
+from interpretable_adv.training import duration
+
+ATTACKS = ('adv', 'iadv', 'spgd', 'vat', 'ivat')
+DEFAULT_METHODS = 'adv,iadv,spgd'
+# What a record takes from the training run of its method's classifier, unless given.
+ATTACK_SETTINGS = ('nn_k', 'nn_k_offset', 'use_limit_vocab', 'norm_sentence_level', 'mask_eos',
+                   'xi_var_first', 'sparsity', 'spgd_iters', 'spgd_step', 'spgd_toward_only',
+                   'sparsity_rank')
+DIGITS = 6  # of the numbers in a record; float32 holds no more
+
+
+# Records from a batch -----------------------------------------------------------------------
+
+class Adversary:
+    """One method with the classifier it attacks.
+
+    Args:
+        method: name for the records.
+        model: the classifier.
+        attack: one of `attacks`, called on the model.
+        table: neighbours that the records list, indexed by word ids.
+        epsilon: step size of the attack.
+        virtual: whether the attack is against the model's own output instead of the label.
+    """
+
+    def __init__(self, method, model, attack, table, epsilon, virtual=False):
+        self.method, self.model, self.attack, self.table = method, model, attack, table
+        self.epsilon, self.virtual = epsilon, virtual
+        self.nearest_words = readings.NearestWords(model.word_embed.W.array)
+
+    def __call__(self, sequences, labels):
+        """Attacks a batch of reviews.
+
+        Args:
+            sequences: int32 arrays on the host.
+            labels: int32 `(len(sequences),)` on the host.
+
+        Returns:
+            dict of host arrays. One row per review: `logits`, `logits_adv`. One row per word of
+            all reviews: `perturbation`, `norm`, `toward`, `nearest`, `cosines`, `max_cosine`,
+            `neighbors`, `neighbor_distance`.
+        """
+        xp = self.model.xp
+        lengths = [len(sequence) for sequence in sequences]
+        ids = xp.asarray(np.concatenate(sequences))
+        with chainer.using_config('train', False):
+            with chainer.no_backprop_mode():
+                embedded = self.model.embed(ids)
+                logits = self.model.classify(embedded, lengths)
+            attacked = self.attack(self.model, ids, lengths, self._loss(logits, labels))
+            with chainer.no_backprop_mode():
+                logits_adv = self.model.classify(embedded + attacked.perturbation, lengths)
+        found = {'logits': logits.array, 'logits_adv': logits_adv.array,
+                 'perturbation': attacked.perturbation,
+                 **self._describe(ids, attacked.perturbation, attacked.chosen)}
+        return {name: chainer.cuda.to_cpu(array) for name, array in found.items()}
+
+    def _loss(self, logits, labels):
+        """Sum of the reviews' own losses, so that no review's gradient depends on the others."""
+        if not self.virtual:
+            return attacks.own_losses(self.model.xp.asarray(labels))
+        mean_divergence = attacks.divergence(logits)
+        return lambda other: mean_divergence(other) * len(labels)
+
+    def _describe(self, ids, perturbation, chosen):
+        xp = self.model.xp
+        embeddings = self.model.word_embed.W.array
+        neighbors = self.table[ids]
+        cosines = readings.neighbor_cosines(embeddings, ids, neighbors,
+                                            perturbation / (self.epsilon or 1))
+        norm = xp.sqrt((perturbation * perturbation).sum(axis=1))
+        if chosen is None:
+            index = cosines.argmax(axis=1)
+        else:  # SPGD has chosen, and may even move away from its choice
+            index = (neighbors == chosen[:, None]).argmax(axis=1)
+        rows = xp.arange(len(ids))
+        toward = xp.where(norm > 0, neighbors[rows, index], ids)
+        step = embeddings[toward] - embeddings[ids]
+        return {'norm': norm, 'toward': toward, 'neighbors': neighbors, 'cosines': cosines,
+                'max_cosine': cosines[rows, index],
+                'nearest': self.nearest_words(ids, perturbation),
+                'neighbor_distance': xp.sqrt((step * step).sum(axis=1))}
+
+
+def make_records(words, label_names, method, epsilon, indices, sequences, labels, found):
+    """The records of a batch, as dictionaries.
+
+    Args:
+        words: vocabulary in id order.
+        indices: the reviews' numbers.
+        found: what `Adversary` returned.
+    """
+    probability, probability_adv = (
+        _softmax(found[name])[np.arange(len(labels)), labels] for name in ('logits', 'logits_adv'))
+    prediction, prediction_adv = (found[name].argmax(axis=1) for name in ('logits', 'logits_adv'))
+    ends = np.cumsum([len(sequence) for sequence in sequences])
+    columns = {name: found[name].tolist() for name in ('toward', 'nearest', 'neighbors')}
+    for name in ('norm', 'max_cosine', 'cosines', 'neighbor_distance'):
+        columns[name] = _rounded(found[name])
+    batch = []
+    for i, (sequence, stop) in enumerate(zip(sequences, ends)):
+        start = stop - len(sequence)
+        relative = _rounded(found['norm'][start:stop] / (found['norm'][start:stop].max() or 1))
+        batch.append({
+            'index': int(indices[i]), 'method': method, 'label': int(labels[i]),
+            'prediction': int(prediction[i]), 'prediction_adv': int(prediction_adv[i]),
+            'correct': bool(prediction[i] == labels[i]), 'label_names': label_names,
+            'epsilon': epsilon, 'probability': round(float(probability[i]), DIGITS),
+            'probability_adv': round(float(probability_adv[i]), DIGITS),
+            'words': [{
+                'word': words[word],
+                'toward': words[columns['toward'][row]],
+                'nearest': words[columns['nearest'][row]],
+                'norm': columns['norm'][row],
+                'relative_norm': share_,
+                'max_cosine': columns['max_cosine'][row],
+                'cosines': columns['cosines'][row],
+                'neighbors': [words[neighbor] for neighbor in columns['neighbors'][row]],
+                'neighbor_distance': columns['neighbor_distance'][row],
+            } for word, row, share_ in zip(sequence.tolist(), range(start, stop), relative)]})
+    return batch
+
+
+def _rounded(array):
+    """A list of float64 that print with at most `DIGITS` digits after the point.
+
+    A norm below that would read as a word at rest, so it keeps its leading digits.
+    """
+    array = array.astype('d')
+    tiny = (array != 0) & (np.abs(array) < 10.0 ** -(DIGITS - 2))
+    if not tiny.any():
+        return np.round(array, DIGITS).tolist()
+    rounded = np.round(array, DIGITS)
+    rounded[tiny] = [float(f'{value:.4g}') for value in array[tiny]]
+    return rounded.tolist()
+
+
+def _softmax(logits):
+    with chainer.no_backprop_mode():
+        return F.softmax(logits).array
+
+
+class Perplexities:
+    """Perplexity of each version of a review under a language model.
+
+    Args:
+        model: an `RNNForLM` with the corpus's vocabulary.
+    """
+
+    def __init__(self, model):
+        self.model = model
+
+    def clean(self, sequences):
+        return self._of_words(sequences)
+
+    def attacked(self, sequences, found):
+        """`{'continuous': …, 'nearest': …, 'direction': …}`, each a list with one per review."""
+        ends = np.cumsum([len(sequence) for sequence in sequences])[:-1]
+        result = {name: self._of_words(np.split(found[column].astype(np.int32), ends))
+                  for name, column in (('nearest', 'nearest'), ('direction', 'toward'))}
+        result['continuous'] = self._of_vectors(sequences, found['perturbation'], ends)
+        return result
+
+    def _of_words(self, sequences):
+        from lm import evaluation
+        return self._perplexities(evaluation.review_nll(self.model, sequences)[0], sequences)
+
+    def _of_vectors(self, sequences, perturbation, ends):
+        from lm import evaluation
+        vectors = self.model.embed.W.array
+        if vectors.shape[1] != perturbation.shape[1]:  # then the vectors live in other spaces
+            return [None] * len(sequences)
+        inputs = self.model.xp.asarray(np.concatenate([s[:-1] for s in sequences]))
+        shift = np.concatenate([part[:-1] for part in np.split(perturbation, ends)])
+        nll = evaluation.embedded_review_nll(
+            self.model, vectors[inputs] + self.model.xp.asarray(shift), sequences)
+        return self._perplexities(nll, sequences)
+
+    @staticmethod
+    def _perplexities(nll, sequences):
+        """None for a review of one word, which predicts nothing, and beyond float's range."""
+        from lm import evaluation
+        values = [evaluation.perplexity(total, len(sequence) - 1) if len(sequence) > 1 else None
+                  for total, sequence in zip(nll, sequences)]
+        return [round(value, 4) if value is not None and np.isfinite(value) else None
+                for value in values]
+
+
+# Choice of reviews ----------------------------------------------------------------------------
+
+def choose_reviews(sequences, limit, indices=None, sample=None, seed=0):
+    """Numbers of the reviews to attack.
+
+    Either `indices` as they are, or `sample` random ones in ascending order, or the `limit`
+    shortest, shortest first (stable), 0 meaning all.
+    """
+    count = len(sequences)
+    if indices is not None:
+        beyond = [index for index in indices if index >= count]
+        if beyond:
+            raise UserError(f'--indices {beyond[0]}: the split has only reviews 0 to {count - 1}')
+        return indices
+    if sample is not None:
+        if sample > count:
+            raise UserError(f'--random {sample}: the split has only {count} reviews')
+        generator = np.random.RandomState(seed)
+        return sorted(generator.choice(count, sample, replace=False).tolist())
+    lengths = [len(sequence) for sequence in sequences]
+    order = np.argsort(lengths, kind='stable').tolist()
+    return order[:limit] if limit else order
+
+
+# Command line -----------------------------------------------------------------------------------
+
+def make_parser():
+    parser = cli.ArgumentParser(prog='python -m interpretable_adv.analysis', description=__doc__,
+                                formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    switch = {'type': int, 'choices': (0, 1)}
+
+    add = parser.add_argument_group('analysis').add_argument
+    add('--model', default='', metavar='M',
+        help="a classifier's best.model for all methods, or adv=PATH,iadv=PATH,…")
+    add('--methods', default='', help='any of ' + ','.join(ATTACKS) +
+        f' (default: what --use_adv etc. choose, else {DEFAULT_METHODS})')
+    add('--out', default='', metavar='FILE', help='records (default: --save_name and .jsonl)')
+    add('--split', choices=('train', 'dev', 'test'), default='test', help='reviews to attack')
+    add('--indices', default='', help='attack these reviews, e.g. 3,17')
+    add('--random', type=at_least(1), metavar='N', help='attack N random reviews')
+    add('--seed', type=at_least(0), help='seed of --random and of VAT (default: --random_seed)')
+    add('--epsilon', default='', metavar='E',
+        help="step size, one for all or adv=5,iadv=15,…; default: --xi_var, or with --methods the "
+             "training run's, else the paper's")
+    add('--lm', default='', help="a language model's best.model, for perplexities")
+    add('--progress', nargs='?', const='on', default='auto', choices=('auto', 'on', 'off'),
+        help='live line: on a terminal, always, never')
+    add('--device', help="Chainer's name of a device, e.g. @cupy:0; instead of --gpu")
+
+    add = parser.add_argument_group('SPGD').add_argument
+    add('--use_spgd', **switch, default=0, help='SPGD (with --use_adv 1)')
+    add('--sparsity', type=share, default=0.75, help='σ, share of the words that stay in place')
+    add('--spgd_iters', type=at_least(1), default=1, help='M, gradient steps')
+    add('--spgd_step', type=at_least(0, float), default=None,
+        help='size of a gradient step (default: ε)')
+    add('--spgd_toward_only', **switch, nargs='?', const=1, default=0,
+        help='leave words in place whose neighbours all lie behind')
+    add('--sparsity_rank', choices=('raw', 'projected'), default='raw',
+        help='which norm ranks the words')
+    add('--mask_eos', **switch, nargs='?', const=1, default=0,
+        help="never perturb a review's end, in any method")
+
+    data_flags.add(parser, lower=0)
+    add = parser.add_upstream_group("upstream's flags").add_argument
+    add('--analysis_limit', '--limit', type=at_least(0), default=100,
+        help='attack the so many shortest reviews; 0: all')
+    add('--load_trained_lstm', default='', help='the classifier, where --model is not given')
+    add('--save_name', default='sentiment_model', help='name for the records without --out')
+    add('--batchsize', type=at_least(1), default=32, help='reviews attacked at a time')
+    add('--gpu', '-g', type=int, default=-1, help='number of the GPU; negative: CPU')
+    add('--use_adv', **switch, default=0, help='attack with AdvT')
+    add('--use_attn_d', **switch, default=0, help='interpretable directions (iAdvT, iVAT)')
+    add('--use_semi_data', **switch, default=0, help='attack with VAT')
+    add('--xi_var', type=at_least(0, float), default=1.0, help='ε, size of the perturbation')
+    add('--xi_var_first', type=at_least(0, float), default=1.0, help="size of VAT's start")
+    add('--norm_sentence_level', **switch, default=1,
+        help='one norm per review instead of per word')
+    add('--nn_k', type=at_least(1), default=10, help='K, neighbours per word')
+    add('--nn_k_offset', type=at_least(0), default=1,
+        help='rank of the first neighbour (0: the word itself)')
+    add('--use_limit_vocab', **switch, default=1,
+        help='neighbours among the words of labelled reviews only')
+    add('--random_seed', type=at_least(0), default=1234, help='seed')
+    add('--debug_mode', **switch, default=0, help="Chainer's debug mode")
+    add('--dataset', default='imdb', help='only imdb; own corpora come through --data_dir',
+        choices=('imdb', 'elec', 'rotten', 'dbpedia', 'rcv1'))
+
+    add = parser.add_upstream_group(
+        "upstream's flags without effect here: sizes come from the classifier, nothing is trained"
+    ).add_argument
+    for name, kind, default in (
+            ('emb_dim', int, 256), ('hidden_dim', int, 1024), ('hidden_cls_dim', int, 30),
+            ('n_layers', int, 1), ('n_class', int, 2), ('dropout', float, 0.5),
+            ('pretrained_model', str, ''), ('adaptive_softmax', int, 1), ('word_only', int, 0),
+            ('freeze_word_emb', int, 0), ('batchsize_semi', int, 64), ('n_epoch', int, 30),
+            ('alpha', float, 0.001), ('alpha_decay', float, 0.0), ('use_exp_decay', int, 1),
+            ('clip', float, 5.0), ('nl_factor', float, 1.0), ('add_labeld_to_unlabel', int, 1),
+            ('online_nn', int, 0), ('batchsize_nn', int, 10), ('eval', int, 0),
+            ('analysis_mode', int, 0)):
+        add('--' + name, type=kind, default=default, help=' ')
+    add('--use_rational', **switch, default=0, help=argparse.SUPPRESS)
+    return parser
+
+
+def choose_methods(settings):
+    """The names of the methods, from `--methods` or from upstream's switches."""
+    if settings.methods:
+        methods = list(dict.fromkeys(
+            name.strip() for name in settings.methods.split(',') if name.strip()))
+        for method in methods:
+            if method not in ATTACKS:
+                raise UserError(f'--methods: {method} is not one of {", ".join(ATTACKS)}')
+        if methods:
+            return methods
+    switches = settings.use_adv, settings.use_attn_d, settings.use_semi_data, settings.use_spgd
+    by_switches = {on: name for name, on in METHODS.items() if name in ATTACKS}
+    if any(switches):
+        if switches not in by_switches:
+            raise UserError('--use_adv, --use_attn_d, --use_semi_data and --use_spgd as given '
+                            'choose no single attack: give --methods instead')
+        return [by_switches[switches]]
+    return DEFAULT_METHODS.split(',')
+
+
+def per_method(text, methods, flag):
+    """`{method: value}` from one value for all or `adv=X,iadv=Y`; empty text gives `{}`."""
+    parts = [part.strip() for part in text.split(',')]
+    names = [part.partition('=')[0].strip() for part in parts]
+    if not text.strip() or not any(name in ATTACKS and '=' in part
+                                   for name, part in zip(names, parts)):
+        return dict.fromkeys(methods, text.strip()) if text.strip() else {}
+    values = {}
+    for name, part in zip(names, parts):
+        if name not in ATTACKS or '=' not in part or not part.partition('=')[2].strip():
+            raise UserError(f'{flag} {part}: give {flag} as one value or as adv=…,iadv=…')
+        values[name] = part.partition('=')[2].strip()
+    missing = [method for method in methods if method not in values]
+    if missing:
+        raise UserError(f'{flag} names nothing for the method {missing[0]}; '
+                        f'add {missing[0]}=…')
+    return values
+
+
+def trained_with(path):
+    """The settings of the training run beside whose results a classifier lies, or `{}`."""
+    try:
+        text = (pathlib.Path(path).parent / 'args.json').read_text(encoding='utf-8')
+        settings = json.loads(text)
+    except (OSError, ValueError):
+        return {}
+    return settings if isinstance(settings, dict) else {}
+
+
+def method_settings(argv, settings, method, path, epsilons):
+    """The settings of one method, with what its classifier was trained with as defaults."""
+    run = trained_with(path)
+    parser = make_parser()
+    parser.set_defaults(**{name: run[name] for name in ATTACK_SETTINGS if name in run})
+    if settings.methods or not (settings.use_adv or settings.use_semi_data):
+        same = run.get('method') == method
+        parser.set_defaults(xi_var=run['xi_var'] if same and 'xi_var' in run
+                            else PAPER_EPSILON[method])
+    chosen = parser.parse_args(argv)
+    if method in epsilons:
+        try:
+            chosen.xi_var = at_least(0, float)(epsilons[method])
+        except (ValueError, argparse.ArgumentTypeError):
+            raise UserError(f'--epsilon {epsilons[method]}: give a number from 0') from None
+    return chosen
+
+
+def build_adversary(method, model, corpus, settings):
+    """An `Adversary` from the settings of its method."""
+    limit = corpus.train_vocab_size + 2 if settings.use_limit_vocab else corpus.n_vocab
+    if settings.nn_k + settings.nn_k_offset > limit:
+        raise UserError(f'--nn_k {settings.nn_k}: there are only {limit} words to choose '
+                        'neighbours from; give a smaller number')
+    table = NeighborTable(model.word_embed.W.array, settings.nn_k, limit, settings.nn_k_offset)
+    virtual = method in ('vat', 'ivat')
+    options = {'level': 'sentence' if settings.norm_sentence_level else 'word',
+               'first_scale': settings.xi_var_first, 'virtual': virtual,
+               'mask_eos': bool(settings.mask_eos)}
+    if method in ('iadv', 'ivat'):
+        attack = attacks.IAdvT(settings.xi_var, table, **options)
+    elif method == 'spgd':
+        attack = attacks.SPGD(
+            settings.xi_var, table, settings.sparsity, settings.spgd_iters, settings.spgd_step,
+            bool(settings.spgd_toward_only), rank=settings.sparsity_rank, **options)
+    else:
+        attack = attacks.AdvT(settings.xi_var, **options)
+    return Adversary(method, model, attack, table, settings.xi_var, virtual)
+
+
+class Progress:
+    """A live line with the reviews done and the time left, on a terminal or where asked for."""
+
+    def __init__(self, total, mode, stream=None):
+        self.total, self.stream = total, stream or sys.stderr
+        self.live = mode == 'on' or (mode == 'auto' and self.stream.isatty())
+        self.begin = self.last = time.monotonic()
+        self.shown = 0
+
+    def show(self, done):
+        now = time.monotonic()
+        if not self.live or (now - self.last < 0.5 and done < self.total):
+            return
+        self.last = now
+        rate = done / max(now - self.begin, 1e-9)
+        line = f'{done:,} of {self.total:,} reviews, {rate:,.1f} a second'
+        if done < self.total:
+            line += f', {duration((self.total - done) / rate)} left'
+        self.stream.write('\r' + line.ljust(self.shown))
+        self.stream.flush()
+        self.shown = len(line)
+
+    def close(self):
+        if self.shown:
+            self.stream.write('\n')
+
+
+class Tally:
+    """Counts for the summary of one method."""
+
+    def __init__(self):
+        self.reviews = self.right = self.right_adv = self.flipped = 0
+        self.words = self.moved = 0
+        self.norm = 0.0
+
+    def add(self, record):
+        self.reviews += 1
+        self.right += record['correct']
+        self.right_adv += record['prediction_adv'] == record['label']
+        self.flipped += record['prediction'] != record['prediction_adv']
+        norms = [word['norm'] for word in record['words']]
+        self.words += len(norms)
+        self.moved += sum(norm > 0 for norm in norms)
+        self.norm += sum(norms)
+
+    def line(self, method, epsilon):
+        flipped, right, right_adv = (
+            100 * count / self.reviews for count in (self.flipped, self.right, self.right_adv))
+        return (f'{method}: ε {epsilon:g}, {flipped:.1f} % of predictions flipped, accuracy '
+                f'{right:.1f} → {right_adv:.1f} %, {100 * self.moved / self.words:.1f} % of words '
+                f'moved, mean norm {self.norm / self.words:.3g}')
+
+
+def write_records(path, corpus, split, chosen, adversaries, batchsize, perplexities=None,
+                  progress=None):
+    """Attacks the chosen reviews batch by batch and writes their records.
+
+    The file appears when all is done, and holds nothing when anything fails.
+
+    Returns:
+        `{method: Tally}`.
+    """
+    tallies = {adversary.method: Tally() for adversary in adversaries}
+    with atomic_write(path) as stream:
+        for start in range(0, len(chosen), batchsize):
+            indices = chosen[start:start + batchsize]
+            sequences = [split.sequences[index] for index in indices]
+            labels = split.labels[indices]
+            clean = perplexities.clean(sequences) if perplexities else None
+            batches = []
+            for adversary in adversaries:
+                found = adversary(sequences, labels)
+                batch = make_records(corpus.words, corpus.label_names, adversary.method,
+                                     adversary.epsilon, indices, sequences, labels, found)
+                if perplexities:
+                    _add_perplexities(batch, clean, perplexities.attacked(sequences, found))
+                batches.append(batch)
+            for review in zip(*batches):
+                for record in review:
+                    tallies[record['method']].add(record)
+                    stream.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + '\n')
+            if progress:
+                progress.show(start + len(indices))
+    return tallies
+
+
+def _add_perplexities(batch, clean, attacked):
+    for i, record in enumerate(batch):
+        values = {'clean': clean[i], **{name: column[i] for name, column in attacked.items()}}
+        record['perplexity'] = {name: value for name, value in values.items() if value is not None}
+
+
+def main(argv=None):
+    settings = make_parser().parse_args(argv)
+    if settings.use_rational:
+        raise UserError('--use_rational 1: upstream has the flag but no code that works for it; '
+                        'leave it out')
+    if settings.dataset != 'imdb':
+        raise UserError(f'--dataset {settings.dataset}: give the folder of the corpus as '
+                        '--data_dir instead')
+    if settings.indices and settings.random:
+        raise UserError('--indices and --random exclude each other: leave one out')
+    methods = choose_methods(settings)
+    paths = per_method(settings.model or settings.load_trained_lstm, methods, '--model')
+    if not paths:
+        raise UserError('--model is missing: give the best.model of a training run')
+    epsilons = per_method(settings.epsilon, methods, '--epsilon')
+    indices = records.parse_indices(settings.indices) if settings.indices else None
+    seed = settings.random_seed if settings.seed is None else settings.seed
+    out = settings.out or settings.save_name + '.jsonl'
+
+    chainer.set_debug(bool(settings.debug_mode))
+    device = devices.choose(settings.gpu, settings.device)
+    devices.seed(device, seed)
+    parser = make_parser()
+    run = trained_with(paths[methods[0]])
+    parser.set_defaults(**{name: run[name] for name in data_flags.NAMES if name in run})
+    corpus = data_flags.load_corpus(parser.parse_args(argv))
+    split = getattr(corpus, settings.split)
+    if not len(split.labels):
+        raise UserError(f'{settings.data_dir} has no {settings.split} reviews')
+    chosen = choose_reviews(split.sequences, settings.analysis_limit, indices, settings.random,
+                            seed)
+
+    models = {}
+    for path in dict.fromkeys(paths[method] for method in methods):
+        models[path] = checkpoints.load_classifier(path, corpus.words)
+        models[path].to_device(device)
+        n_class = len(models[path].output_layer.b)
+        if n_class != corpus.n_class:
+            raise UserError(f'{path} tells {n_class} classes apart, {settings.data_dir} has '
+                            f'{corpus.n_class}; use the data folder it was trained with')
+    adversaries = [
+        build_adversary(method, models[paths[method]], corpus,
+                        method_settings(argv, settings, method, paths[method], epsilons))
+        for method in methods]
+    perplexities = None
+    if settings.lm:
+        from lm.loading import load_lm
+        language_model = load_lm(settings.lm, corpus.words)
+        language_model.to_device(device)
+        perplexities = Perplexities(language_model)
+
+    progress = Progress(len(chosen), settings.progress)
+    try:
+        tallies = write_records(out, corpus, split, chosen, adversaries, settings.batchsize,
+                                perplexities, progress)
+    finally:
+        progress.close()
+    for adversary in adversaries:
+        print(tallies[adversary.method].line(adversary.method, adversary.epsilon))
+    print(f'{os.path.normpath(out)}: {len(chosen):,} reviews, {len(methods)} '
+          f'{"method" if len(methods) == 1 else "methods"}')
+
+
+def command():
+    cli.run(main)
+
+
+if __name__ == '__main__':
+    command()
