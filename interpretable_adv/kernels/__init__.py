@@ -32,7 +32,7 @@ class _Adam(ctypes.Structure):
         'parameter', 'm', 'v', 'gradient', 'row_ids', 'active')] + [
         (name, ctypes.c_int64) for name in ('rows', 'columns', 'touched')] + [
         (name, ctypes.c_float) for name in (
-            'gradient_scale', 'one_minus_beta1', 'one_minus_beta2', 'alpha', 'epsilon', 'eta')]
+            'one_minus_beta1', 'one_minus_beta2', 'alpha', 'epsilon', 'eta')]
 
 
 class _SquareSum(ctypes.Structure):
@@ -185,15 +185,15 @@ def lstm_backward(gates, cells, tanh_cells, weights, c0, grad_hidden, grad_h, gr
             _unpad(dc, 1, own_units))
 
 
-def adam(parameter, m, v, gradient, gradient_scale, one_minus_beta1, one_minus_beta2, alpha,
-         epsilon, eta, row_ids=None, active=None):
+def adam(parameter, m, v, gradient, one_minus_beta1, one_minus_beta2, alpha, epsilon, eta,
+         row_ids=None, active=None):
     """One step of Adam in place, see `adam.c`; with `row_ids` the gradient has those rows only
     and `active` `(rows,)` uint8 says which rows have ever had one."""
     rows = len(parameter) if row_ids is not None else 1
     _run(_library.kernels_adam, _Adam(
         *map(_address, (parameter, m, v, gradient, row_ids, active)),
         rows, parameter.size // max(rows, 1), 0 if row_ids is None else len(row_ids),
-        gradient_scale, one_minus_beta1, one_minus_beta2, alpha, epsilon, eta),
+        one_minus_beta1, one_minus_beta2, alpha, epsilon, eta),
         parameter.size >= _PARALLEL_VALUES)
 
 

@@ -1,6 +1,6 @@
-/* Adam with clipped gradients in one pass, and the sum of squares that clipping needs.
+/* Adam in one pass, and the sum of squares that gradient clipping needs.
  *
- *     g = gradient_scale · gradient      m += (1 − β1) (g − m)      v += (1 − β2) (g² − v)
+ *     m += (1 − β1) (g − m)      v += (1 − β2) (g² − v)
  *     parameter −= eta (alpha / (√v + epsilon)) m
  *
  * Operations and their order are those of chainer.optimizers.Adam on NumPy, without fused
@@ -10,9 +10,8 @@
  * They still move by their momentum. Rows never touched (active[row] == 0, that is m = v = 0)
  * are passed over, which changes nothing: their update is zero. */
 
-INLINE void adam_vector(const struct adam *a, size_t place, vector gradient)
+INLINE void adam_vector(const struct adam *a, size_t place, vector g)
 {
-    vector g = spread(a->gradient_scale) * gradient;
     vector m = load(a->m + place), v = load(a->v + place);
     m += spread(a->one_minus_beta1) * (g - m);
     v += spread(a->one_minus_beta2) * (g * g - v);
@@ -29,7 +28,7 @@ static void adam_range(const struct adam *a, size_t place, const float *gradient
     for (; i + LANES <= count; i += LANES)
         adam_vector(a, place + i, gradient ? load(gradient + i) : spread(0));
     for (; i < count; i++) {
-        float g = a->gradient_scale * (gradient ? gradient[i] : 0.0f);
+        float g = gradient ? gradient[i] : 0.0f;
         float *m = a->m + place + i, *v = a->v + place + i;
         *m += a->one_minus_beta1 * (g - *m);
         *v += a->one_minus_beta2 * (g * g - *v);

@@ -33,7 +33,7 @@ struct adam {
     const int64_t *row_ids;    /* (touched), ascending; NULL: the gradient has all rows */
     uint8_t *active;           /* (rows): 0 where m and v are all zero; with row_ids only */
     int64_t rows, columns, touched;
-    float gradient_scale, one_minus_beta1, one_minus_beta2, alpha, epsilon, eta;
+    float one_minus_beta1, one_minus_beta2, alpha, epsilon, eta;
 };
 
 struct square_sum {

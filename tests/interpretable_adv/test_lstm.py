@@ -1,6 +1,4 @@
 """The fast LSTM against Chainer's own `NStepLSTM`: forward, every gradient, random stream."""
-import contextlib
-
 import chainer
 import chainer.functions as F
 import chainer.links as L
@@ -9,29 +7,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from interpretable_adv import kernels, lstm
-
-CODES = ['numpy', 'plain', 'avx2', 'avx512']
-
-
-@contextlib.contextmanager
-def running(code):
-    """Runs on NumPy or on the given variant of the C kernels; skips what is not here."""
-    if code == 'numpy':
-        before, kernels.available = kernels.available, False
-        try:
-            yield
-        finally:
-            kernels.available = before
-        return
-    if not kernels.available:
-        pytest.skip('the C kernels are not built')
-    if not kernels.select(code):
-        pytest.skip(f'this processor has no {code}')
-    try:
-        yield
-    finally:
-        kernels.select()
+from interpretable_adv import lstm
+from tests.interpretable_adv.codes import CODES, running
 
 
 def stock_forward(link, x, lengths, hx=None, cx=None):
