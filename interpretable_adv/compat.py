@@ -51,12 +51,13 @@ def _repair_numpy_distutils():
 def _repair_pkg_resources():
     if _is_missing('pkg_resources'):
         missing = type('DistributionNotFound', (Exception,), {})
+        conflict = type('VersionConflict', (Exception,), {})
 
-        def get_distribution(name):
-            raise missing(name)
+        def require(requirement):
+            raise missing(requirement)
 
-        _stand_in('pkg_resources', DistributionNotFound=missing,
-                  get_distribution=get_distribution)
+        _stand_in('pkg_resources', DistributionNotFound=missing, VersionConflict=conflict,
+                  require=require)
     else:
         _import_quietly('pkg_resources')
 

@@ -1,0 +1,51 @@
+"""cli.py: one line and exit status 2."""
+import pytest
+
+from interpretable_adv import cli
+
+
+def test_a_user_error_is_one_line_and_status_2(capsys):
+    def main(argv):
+        raise cli.UserError('the thing\nis wrong: do that')
+
+    with pytest.raises(SystemExit) as exit_:
+        cli.run(main)
+    assert exit_.value.code == 2
+    assert capsys.readouterr().err == 'error: the thing is wrong: do that\n'
+
+
+def test_a_wrong_flag_is_a_user_error():
+    parser = cli.ArgumentParser(prog='it')
+    parser.add_argument('--number', type=cli.at_least(2))
+    for argv in (['--number', 'x'], ['--number', '1'], ['--nothing'], ['--number']):
+        with pytest.raises(cli.UserError, match='--help'):
+            parser.parse_args(argv)
+
+
+def test_help_stays_readable(capsys):
+    parser = cli.ArgumentParser(prog='it')
+    for number in range(50):
+        parser.add_argument(f'--flag{number}')
+    with pytest.raises(SystemExit):
+        parser.parse_args(['--help'])
+    assert capsys.readouterr().out.startswith('usage: it [flags]\n')
+
+
+def test_abbreviations_of_upstream_win():
+    parser = cli.ArgumentParser(prog='it')
+    parser.add_argument('--sparsity')
+    parser.add_upstream_group('upstream').add_argument('--save_name')
+    assert parser.parse_args(['--s', 'x']).save_name == 'x'
+    assert parser.parse_args(['--sp', 'x']).sparsity == 'x'
+
+
+@pytest.mark.parametrize('text, good', [('0', True), ('1', True), ('0.5', True), ('1.01', False),
+                                        ('-0.1', False), ('nan', False)])
+def test_share(text, good):
+    parser = cli.ArgumentParser(prog='it')
+    parser.add_argument('--share', type=cli.share)
+    if good:
+        assert parser.parse_args([f'--share={text}']).share == float(text)
+    else:
+        with pytest.raises(cli.UserError, match='between 0 and 1'):
+            parser.parse_args([f'--share={text}'])
