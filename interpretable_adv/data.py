@@ -258,7 +258,8 @@ def format_table2(table):
 
 def main(argv=None):
     parser = cli.ArgumentParser(prog='python -m interpretable_adv.data', description=__doc__)
-    commands = parser.add_subparsers(dest='command', required=True, metavar='{prepare,stats}')
+    commands = parser.add_subparsers(dest='command', required=True, prog=parser.prog,
+                                     metavar='{prepare,stats}')
     # SUPPRESS: a flag that was not given is absent, so those of another dataset can be refused
     prepare = commands.add_parser('prepare', help='make the text files of a corpus',
                                   argument_default=argparse.SUPPRESS)
