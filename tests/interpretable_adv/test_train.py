@@ -10,8 +10,9 @@ import h5py
 import numpy as np
 import pytest
 
-from interpretable_adv import train
+from interpretable_adv import checkpoints, data, train
 from interpretable_adv.cli import UserError
+from lm.nets import RNNForLM
 
 METHODS = ['baseline', 'adv', 'iadv', 'vat', 'ivat', 'spgd']
 RECORDED = METHODS[:-1]
@@ -326,3 +327,73 @@ def test_a_truncated_snapshot_is_one_line(corpus, tmp_path):
     snapshot.write_bytes(snapshot.read_bytes()[:-1000])
     with pytest.raises(UserError, match='damaged or truncated'):
         train.main(tiny(corpus, tmp_path, 'baseline', '--resume'))
+
+
+# Starting from a language model ---------------------------------------------------------------
+
+@pytest.fixture(scope='module')
+def language_model(golden, tmp_path_factory):
+    """An untrained language model of the synthetic corpus, saved with its vocabulary."""
+    corpus = data.load(golden / 'synthetic' / 'mini_synthetic')
+    folder = tmp_path_factory.mktemp('lm')
+    np.random.seed(5)
+    model = RNNForLM(corpus.n_vocab, n_units=10, n_units_word=8)
+    checkpoints.save_lm(folder / 'best.model', model)
+    checkpoints.save_vocabulary(folder / 'vocab.txt', corpus.words)
+    return folder / 'best.model', model
+
+
+@pytest.mark.parametrize('word_only', [0, 1])
+def test_the_classifier_starts_from_the_language_model(
+        corpus, tmp_path, language_model, word_only):
+    path, lm = language_model
+    settings = train.parse(tiny(corpus, tmp_path, 'baseline', '--pretrained_model', path,
+                                '--word_only', word_only))
+    np.random.seed(1)
+    model = train.build_model(settings, train.load_corpus(settings))
+    np.testing.assert_array_equal(model.word_embed.W.array, lm.embed.W.array)
+    for ours, theirs in zip(model.uni_lstm, lm.rnn):
+        same = [np.array_equal(a.array, b.array) for (_, a), (_, b) in zip(
+            sorted(ours.namedparams()), sorted(theirs.namedparams())) if a.ndim == 2]
+        assert not any(same) if word_only else all(same)
+
+
+def test_the_language_models_initial_weights_are_drawn_as_upstream_does(
+        corpus, tmp_path, language_model):
+    """Upstream builds the language model before it reads it; the stream goes on from there."""
+    settings = train.parse(tiny(corpus, tmp_path, 'baseline', '--pretrained_model',
+                                language_model[0]))
+    words = train.load_corpus(settings)
+    np.random.seed(1)
+    train.build_model(settings, words)
+    after = np.random.rand()
+    np.random.seed(1)
+    settings.pretrained_model = ''
+    train.build_model(settings, words)
+    RNNForLM(words.n_vocab, n_units=10, n_units_word=8)
+    assert np.random.rand() == after
+
+
+@pytest.mark.parametrize('change, part', [
+    (['--emb_dim', 9], '--emb_dim 8'), (['--hidden_dim', 9], '--hidden_dim 10'),
+    (['--n_layers', 2], '--n_layers 1'), (['--min_count', 2], 'words'),
+    (['--pretrained_model', 'nothing'], 'no such file')])
+def test_a_language_model_that_does_not_fit_is_one_line(
+        corpus, tmp_path, language_model, change, part):
+    with pytest.raises(UserError, match=part):
+        train.main(tiny(corpus, tmp_path, 'baseline', '--pretrained_model', language_model[0],
+                        *change))
+
+
+def test_a_run_can_start_from_a_classifier(corpus, tmp_path):
+    train.main(tiny(corpus, tmp_path / 'first', 'baseline'))
+    settings = train.parse(tiny(corpus, tmp_path, 'adv', '--load_trained_lstm',
+                                tmp_path / 'first' / 'best.model'))
+    model = train.build_model(settings, train.load_corpus(settings))
+    with h5py.File(tmp_path / 'first' / 'best.model') as file:
+        np.testing.assert_array_equal(model.word_embed.W.array, file['word_embed/W'][()])
+
+
+def test_eval_prints_the_accuracies_before_training(corpus, tmp_path, capsys):
+    train.main(tiny(corpus, tmp_path, 'baseline', '--eval', 1))
+    assert 'before training: dev' in capsys.readouterr().out
