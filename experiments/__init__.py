@@ -1,0 +1,4 @@
+"""From a preset to the paper's tables and figures: plan, run, measure, print.
+
+`bash experiments/reproduce.sh` and its siblings call `python -m experiments`; see README.md.
+"""

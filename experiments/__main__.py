@@ -1,0 +1,85 @@
+"""Regenerates the paper's tables and figures: python -m experiments all --preset toy"""
+import os
+import pathlib
+
+from experiments import paper_tables, presets, runner, tables
+from experiments import plan as plans
+from interpretable_adv import cli
+from interpretable_adv.cli import UserError
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+# What each target runs, and which tables come out.
+TARGETS = {
+    'table2': ((plans.table2,), (paper_tables.table2,)),
+    'table3': ((plans.table3,), (paper_tables.table3, paper_tables.significance_table)),
+}
+
+
+def make_parser():
+    parser = cli.ArgumentParser(
+        prog='python -m experiments', description=__doc__,
+        usage='%(prog)s TARGET [flags] [section.flag=value …]')
+    add = parser.add_argument
+    add('target', choices=TARGETS, help='what to regenerate')
+    add('overrides', nargs='*', metavar='section.flag=value',
+        help="changes of the preset, e.g. train.n_epoch=3 adv.xi_var=2; give RUNS another folder "
+             'to keep the runs apart')
+    add('--preset', default=os.environ.get('PRESET') or 'toy',
+        help=f'{", ".join(presets.names())}, or the path of a file (environment: PRESET)')
+    add('--seeds', default=os.environ.get('SEEDS'),
+        help="e.g. '1 2 3' (SEEDS; default: the preset's)")
+    add('--jobs', type=cli.at_least(1), default=os.environ.get('JOBS') or '2',
+        help='commands to run side by side (JOBS)')
+    add('--runs', default=os.environ.get('RUNS'),
+        help='folder of the runs (RUNS; default: experiments/runs/PRESET)')
+    add('--data_dir', default=os.environ.get('DATA_DIR'),
+        help='folder of the corpus (DATA_DIR; default: experiments/data/DATASET)')
+    add('--archive', default=os.environ.get('ARCHIVE'),
+        help="IMDB's archive (ARCHIVE; default: download it)")
+    add('--gpu', type=int, default=os.environ.get('GPU') or '-1', help='number of the GPU (GPU)')
+    add('--dry-run', action='store_true', help='print every command and run none')
+    return parser
+
+
+def main(argv=None):
+    settings = make_parser().parse_intermixed_args(argv)
+    preset = presets.load(settings.preset, settings.overrides)
+    seeds = presets.parse_seeds(settings.seeds) if settings.seeds else preset.seeds
+    places = find_places(settings, preset)
+
+    builders, table_makers = TARGETS[settings.target]
+    plan = plans.merge(*(build(preset, places, seeds) for build in builders))
+    plans.check(plan)
+    if settings.dry_run:
+        runner.dry_run(plan, places.run('jobs'))
+        return
+    runner.Runner(plan, places.run('jobs'), settings.jobs).run()
+    for make in table_makers:
+        table = make(places.runs)
+        path = tables.write(table, places.run('tables'))
+        print(f'\n{tables.terminal(table)}({path}.{{{",".join(tables.FORMS)}}})')
+
+
+def find_places(settings, preset):
+    """Where runs, corpus and archive are. Afterwards the working directory is the project's."""
+    given = {name: _below_root(getattr(settings, name)) for name in ('runs', 'data_dir', 'archive')}
+    if given['archive'] and not os.path.isfile(settings.archive):
+        raise UserError(f'no archive {settings.archive}: give the path of aclImdb_v1.tar.gz')
+    os.chdir(ROOT)
+    return plans.Places(
+        runs=given['runs'] or os.path.join('experiments', 'runs', preset.name),
+        data=given['data_dir'] or os.path.join('experiments', 'data', preset.plan('dataset')),
+        archive=given['archive'], device=('--gpu', str(settings.gpu)) if settings.gpu >= 0 else ())
+
+
+def _below_root(path):
+    """The path as seen from the project's folder; absolute where it lies elsewhere."""
+    if not path:
+        return ''
+    path = os.path.abspath(path)
+    return os.path.relpath(path, ROOT) if path.startswith(f'{ROOT}{os.sep}') else path
+
+
+if __name__ == '__main__':
+    cli.run(main)

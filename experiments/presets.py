@@ -1,0 +1,132 @@
+"""Presets: plain files that say what an experiment runs, one setting a line.
+
+A section holds flags of one command, written as that command takes them:
+
+    [plan]         corpus, seeds and methods of the experiment
+    [lm]           python -m lm.pretrain
+    [train]        python -m interpretable_adv.train, every classifier
+    [adv], …       the same, one method only; wins over [train]
+    [perplexity]   python -m lm.perplexity
+    [analysis]     python -m interpretable_adv.analysis
+    [visualize]    python -m interpretable_adv.visualize
+    [grid_search]  values to try, e.g. `adv.xi_var = 1 2 5`
+
+A flag without a value is a switch. Text after # is a comment.
+"""
+import configparser
+import pathlib
+
+from interpretable_adv.cli import UserError
+
+FOLDER = pathlib.Path(__file__).parent / 'presets'
+
+# What `--method` each row of Table 3 is; `pretrained` is the baseline that starts from the LM.
+METHODS = {'baseline': 'baseline', 'pretrained': 'baseline', 'adv': 'adv', 'iadv': 'iadv',
+           'spgd': 'spgd', 'vat': 'vat', 'ivat': 'ivat'}
+SECTIONS = ('plan', 'lm', 'train', *METHODS, 'perplexity', 'analysis', 'visualize', 'grid_search')
+PLAN = {'dataset': 'toy', 'seeds': '1', 'lm_seed': '1',
+        'methods': 'baseline pretrained adv iadv spgd'}
+
+
+class Preset:
+    """A named set of settings: `preset['train']` is a dict of flags and their text."""
+
+    def __init__(self, name, sections):
+        self.name = name
+        self._sections = sections
+
+    def __getitem__(self, section):
+        return self._sections.get(section, {})
+
+    def plan(self, key):
+        return self['plan'].get(key, PLAN[key])
+
+    @property
+    def methods(self):
+        names = self.plan('methods').split()
+        for name in names:
+            if name not in METHODS:
+                raise UserError(f'preset {self.name}: no method {name!r}; there are '
+                                f'{", ".join(METHODS)}')
+        return names
+
+    @property
+    def seeds(self):
+        return parse_seeds(self.plan('seeds'))
+
+    @property
+    def lm_seed(self):
+        return parse_seeds(self.plan('lm_seed'))[0]
+
+    def flags(self, *sections, **extra):
+        """Flags of several sections as a list of arguments; later ones win.
+
+        Args:
+            extra: added last; None leaves a flag out, '' makes it a switch.
+        """
+        merged = {}
+        for values in (*(self[section] for section in sections), extra):
+            merged.update(values)
+        return [part for name, value in merged.items() if value is not None
+                for part in ('--' + name, *([str(value)] if str(value) else []))]
+
+
+def names():
+    """The presets that come with the project."""
+    return sorted(path.stem for path in FOLDER.glob('*.ini'))
+
+
+def load(name, overrides=()):
+    """Reads a preset.
+
+    Args:
+        name: of a file in `experiments/presets`, or a path.
+        overrides: texts `section.flag=value`, which win over the file.
+    """
+    path = FOLDER / f'{name}.ini'
+    if not path.is_file():
+        path = pathlib.Path(name)
+    parser = configparser.ConfigParser(
+        interpolation=None, inline_comment_prefixes=('#',), comment_prefixes=('#',),
+        delimiters=('=',), allow_no_value=True, empty_lines_in_values=False)
+    parser.optionxform = str  # flags keep their case
+    try:
+        with open(path, encoding='utf-8') as stream:
+            parser.read_file(stream, str(path))
+    except OSError as error:
+        raise UserError(f'preset {name!r}: {error.strerror}; there are {", ".join(names())}, or '
+                        'give the path of a preset file') from error
+    except (configparser.Error, UnicodeDecodeError) as error:
+        raise UserError(f'{path}: {error}') from error
+    sections = {section: {flag: value or '' for flag, value in parser.items(section)}
+                for section in parser.sections()}
+    for text in overrides:
+        section, flag, value = _parse_override(text)
+        sections.setdefault(section, {})[flag] = value
+    for section, values in sections.items():
+        if section not in SECTIONS:
+            raise UserError(f'{path}: no section [{section}]; there are {", ".join(SECTIONS)}')
+        if section == 'plan' and not set(values) <= set(PLAN):
+            raise UserError(f'{path}: [plan] takes {", ".join(PLAN)}, not '
+                            f'{", ".join(sorted(set(values) - set(PLAN)))}')
+    return Preset(path.stem, sections)
+
+
+def _parse_override(text):
+    target, equals, value = text.partition('=')
+    section, dot, flag = target.partition('.')
+    if not (equals and dot and flag) or section not in SECTIONS:
+        raise UserError(f'{text!r}: overrides read section.flag=value, e.g. train.n_epoch=3, with '
+                        f'a section of {", ".join(SECTIONS)}')
+    return section, flag, value
+
+
+def parse_seeds(text):
+    """`'1 2 5'` → `[1, 2, 5]`."""
+    try:
+        seeds = [int(part) for part in text.replace(',', ' ').split()]
+    except ValueError:
+        seeds = []
+    if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
+        raise UserError(f'seeds {text!r}: give different whole numbers, e.g. "1 2 3"')
+    return seeds

@@ -1,0 +1,101 @@
+"""Reading what runs left behind, from a folder of runs or from the committed results."""
+import csv
+import dataclasses
+import functools
+import glob
+import gzip
+import os
+import re
+
+import numpy as np
+
+from experiments import presets, state
+from interpretable_adv.cli import UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A finished training of a classifier.
+
+    Attributes:
+        settings: its flags, from args.json.
+        result: of result.json; accuracies in per cent.
+    """
+    method: str
+    seed: int
+    folder: str
+    settings: dict
+    result: dict
+
+    @property
+    def dev(self):
+        return self.result['dev_accuracy']
+
+    @property
+    def test(self):
+        return self.result['test_accuracy']
+
+    @functools.cached_property
+    def predictions(self):
+        """labels, predictions: int arrays `(test reviews,)`."""
+        for ending, opener in (('.csv', open), ('.csv.gz', gzip.open)):
+            path = os.path.join(self.folder, 'predictions' + ending)
+            if os.path.exists(path):
+                with opener(path, 'rt', encoding='utf-8', newline='') as stream:
+                    rows = [(int(row['label']), int(row['prediction']))
+                            for row in csv.DictReader(stream)]
+                labels, predictions = np.array(rows, int).reshape(-1, 2).T
+                return labels, predictions
+        raise UserError(f'{self.folder} has no predictions.csv: run table3.sh again')
+
+    @property
+    def correct(self):
+        """Boolean `(test reviews,)`."""
+        labels, predictions = self.predictions
+        return labels == predictions
+
+
+def find(folder):
+    """The finished classifiers in a folder: `{method: [Run, …]}`, by ascending seed."""
+    found = {}
+    for path in sorted(glob.glob(os.path.join(glob.escape(folder), '*_seed*'))):
+        match = re.fullmatch(r'(.+)_seed(\d+)', os.path.basename(path))
+        result = state.read_json(os.path.join(path, 'result.json'))
+        if not match or match[1] not in presets.METHODS or result is None:
+            continue
+        settings = state.read_json(os.path.join(path, 'args.json')) or {}
+        found.setdefault(match[1], []).append(
+            Run(match[1], int(match[2]), path, settings, result))
+    runs = {method: sorted(found[method], key=lambda run: run.seed)
+            for method in presets.METHODS if method in found}
+    for method in runs:
+        _refuse_mixture(runs[method])
+    return runs
+
+
+def _refuse_mixture(runs):
+    """Runs of one method belong together only if nothing but the seed differs."""
+    ignored = state.FREE['classifier'] | {'random_seed'}
+    first = runs[0]
+    for run in runs[1:]:
+        reason = state.difference(
+            {**first.settings, 'n_epoch': first.result['n_epoch']},
+            {**run.settings, 'n_epoch': run.result['n_epoch']}, ignored - {'n_epoch'})
+        if reason:
+            raise UserError(f'{first.folder} and {run.folder} do not belong into one table '
+                            f'({reason}): delete the older one')
+
+
+def language_model(folder):
+    """result.json and args.json of the language model in a folder of runs, or None."""
+    for path in sorted(glob.glob(os.path.join(glob.escape(folder), 'lm_seed*'))):
+        result = state.read_json(os.path.join(path, 'result.json'))
+        if result:
+            return result, state.read_json(os.path.join(path, 'args.json')) or {}
+    return None
+
+
+def best(runs):
+    """The run to show alone: highest accuracy on dev, which the test set has no part in; of
+    equals the lowest seed."""
+    return max(runs, key=lambda run: (run.dev, -run.seed))

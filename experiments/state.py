@@ -1,0 +1,115 @@
+"""How far a job is: to be done, to be resumed, finished, or finished with other settings."""
+import dataclasses
+import hashlib
+import json
+import os
+
+from interpretable_adv import train
+from interpretable_adv import training as runs
+from lm import pretrain
+
+NEW, RESUME, DONE, CHANGED = 'new', 'resume', 'done', 'changed'
+
+# Settings of a training that its result does not depend on, or that are told by the inputs.
+FREE = {'classifier': {*train.FREE_SETTINGS, 'resume', 'pretrained_model', 'vocab_sha256'},
+        'lm': {*pretrain.FREE_SETTINGS, 'resume', 'vocab_sha256'}}
+EPOCHS = {'classifier': 'n_epoch', 'lm': 'epoch'}
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    """`kind` is NEW, RESUME, DONE or CHANGED; `reason` says what has changed."""
+    kind: str
+    reason: str = ''
+
+
+def read_json(path):
+    """The value in a JSON file, or None where there is none."""
+    try:
+        with open(path, encoding='utf-8') as stream:
+            return json.load(stream)
+    except (OSError, ValueError):
+        return None
+
+
+def record_path(jobs_folder, job):
+    return os.path.join(jobs_folder, job.name + '.json')
+
+
+def fingerprint(job):
+    """Tells one run of a job from another: the hash of its first output."""
+    try:
+        with open(os.path.join(job.folder, job.outputs[0]), 'rb') as stream:
+            return hashlib.file_digest(stream, 'sha256').hexdigest()
+    except OSError:
+        return None
+
+
+def input_fingerprints(job, plan):
+    by_name = {other.name: other for other in plan}
+    return {name: fingerprint(by_name[name]) for name in job.needs}
+
+
+def look(job, plan, jobs_folder):
+    """The state of a job, from its outputs and the record of the command that made them."""
+    record = read_json(record_path(jobs_folder, job)) or {}
+    if job.trains:
+        return _look_at_training(job, plan, record)
+    if not _has_outputs(job):
+        return State(NEW)
+    if job.name == 'data':
+        return State(DONE)
+    if not record:  # nobody knows what it was made from
+        return State(NEW)
+    reason = (difference(record.get('settings', {}), _plain(job.settings))
+              or _changed_input(job, plan, record))
+    return State(CHANGED, reason) if reason else State(DONE)
+
+
+def _look_at_training(job, plan, record):
+    made_with = read_json(os.path.join(job.folder, 'args.json'))
+    if made_with is None:
+        return State(NEW)
+    wanted = _plain(job.settings)
+    free = FREE[job.trains]
+    reason = (difference(made_with, wanted, ignoring=free)
+              or _changed_input(job, plan, record))
+    if reason:
+        return State(CHANGED, reason)
+    # More epochs than the run has had are added to it; fewer would be another run.
+    name = EPOCHS[job.trains]
+    result = read_json(os.path.join(job.folder, 'result.json')) or {}
+    if result.get(name, 0) > job.epochs or made_with.get(name, 0) > job.epochs:
+        longer = max(result.get(name, 0), made_with.get(name, 0))
+        return State(CHANGED, f'{name} was {longer} and is {job.epochs}')
+    if result.get(name) == job.epochs and _has_outputs(job):
+        return State(DONE)
+    snapshot = os.path.join(job.folder, runs.SNAPSHOT)
+    return State(RESUME if os.path.exists(snapshot) else NEW)
+
+
+def _has_outputs(job):
+    return all(os.path.exists(os.path.join(job.folder, name)) for name in job.outputs)
+
+
+def _plain(settings):
+    """As the settings look after a journey through JSON."""
+    return json.loads(json.dumps(settings))
+
+
+def difference(old, new, ignoring=()):
+    names = [name for name in sorted(set(old) | set(new))
+             if name not in ignoring and old.get(name) != new.get(name)]
+    shown = [f'{name} was {old.get(name)!r} and is {new.get(name)!r}' for name in names[:3]]
+    return ', '.join(shown) + (' …' if len(names) > 3 else '')
+
+
+def _changed_input(job, plan, record):
+    by_name = {other.name: other for other in plan}
+    old = record.get('inputs', {})
+    # A missing input that is cheap will be made again, and probably the same; a training will be
+    # another run.
+    changed = [name for name, value in input_fingerprints(job, plan).items()
+               if name in old and value != old[name]
+               and (value is not None or by_name[name].trains)]
+    return f'{", ".join(changed)} changed since' if changed else ''
