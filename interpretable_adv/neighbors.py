@@ -2,9 +2,12 @@
 import numpy as np
 from chainer import backend
 
-from interpretable_adv import device_neighbors
+from interpretable_adv import device_neighbors, kernels
 
-BLOCK_BYTES = 64 * 2**20  # scores held at a time
+# Scores held at a time on the host: so many words by so many candidates. They stay in the
+# processor's cache between the product that makes them and the search for the best.
+QUERIES, CANDIDATES = 512, 4096
+GROUP = 32  # candidates that share one maximum, on NumPy
 
 
 def nearest(embeddings, k, limit=None, rows=None):
@@ -21,26 +24,36 @@ def nearest(embeddings, k, limit=None, rows=None):
     Returns:
         int32 `(len(rows), k)`.
     """
-    xp = backend.get_array_module(embeddings)
-    n_vocab = len(embeddings)
-    limit = n_vocab if limit is None else min(limit, n_vocab)
-    if not 0 < k < limit:
-        raise ValueError(f'{k} neighbours cannot be chosen among {limit} words')
-    unit = _unit_rows(embeddings)
-    if xp is not np:
-        rows = np.arange(n_vocab) if rows is None else backend.CpuDevice().send(rows)
-        return device_neighbors.nearest(unit, k, limit, rows)
-    rows = xp.arange(n_vocab) if rows is None else xp.asarray(rows)
-    candidates = unit[:limit].T
-    result = xp.empty((len(rows), k), np.int32)
-    block = max(1, BLOCK_BYTES // (4 * limit))
-    for start in range(0, len(rows), block):
-        ids = rows[start:start + block]
-        scores = unit[ids] @ candidates
-        inside = xp.nonzero(ids < limit)[0]
-        scores[inside, ids[inside]] = -xp.inf
-        result[start:start + block] = _top(xp, scores, k)
-    return result
+    return Index(embeddings, limit).nearest(k, rows)
+
+
+class Index:
+    """Embeddings made ready for many searches.
+
+    Args:
+        embeddings, limit: see `nearest`. The embeddings are copied.
+    """
+
+    def __init__(self, embeddings, limit=None):
+        self._unit = _unit_rows(embeddings)
+        self._limit = len(embeddings) if limit is None else min(limit, len(embeddings))
+
+    def nearest(self, k, rows=None):
+        """See `nearest`."""
+        unit, limit = self._unit, self._limit
+        if not 0 < k < limit:
+            raise ValueError(f'{k} neighbours cannot be chosen among {limit} words')
+        rows = np.arange(len(unit)) if rows is None else backend.CpuDevice().send(rows)
+        rows = np.asarray(rows, np.int64)
+        if not isinstance(unit, np.ndarray):
+            return device_neighbors.nearest(unit, k, limit, rows)
+        use_kernel = kernels.available and unit.dtype == np.float32
+        search = _search_streaming if use_kernel else _search_groups
+        result = np.empty((len(rows), k), np.int32)
+        for start in range(0, len(rows), QUERIES):
+            part = slice(start, start + QUERIES)
+            result[part] = search(unit[rows[part]], unit[:limit], rows[part], k)
+        return result
 
 
 def _unit_rows(embeddings):
@@ -49,13 +62,42 @@ def _unit_rows(embeddings):
     return embeddings / xp.where(norm > 0, norm, 1)
 
 
-def _top(xp, scores, k):
-    """Columns of each row's k largest scores: falling score, then rising column."""
-    threshold = -xp.partition(-scores, k - 1, axis=1)[:, k - 1:k]
-    result = xp.empty((len(scores), k), np.int32)
-    # Of the columns at the threshold itself the lowest ones are taken: a stable sort of the
-    # candidates in column order does both.
-    for row, (score, least) in enumerate(zip(scores, threshold)):
-        columns = xp.nonzero(score >= least)[0]
-        result[row] = columns[xp.argsort(-score[columns], kind='stable')[:k]]
-    return result
+def _search_streaming(queries, candidates, own_ids, k):
+    """The k best of each query with the C kernel, which keeps them while scores stream by."""
+    best = np.full((len(queries), k), -np.inf, np.float32)
+    ids = np.zeros((len(queries), k), np.int32)
+    own_ids = own_ids.astype(np.int32)
+    buffer = np.empty(len(queries) * min(CANDIDATES, len(candidates)), np.float32)
+    for start in range(0, len(candidates), CANDIDATES):
+        block = candidates[start:start + CANDIDATES]
+        scores = buffer[:len(queries) * len(block)].reshape(len(queries), len(block))
+        np.dot(queries, block.T, out=scores)
+        kernels.top_k(scores, best, ids, own_ids, start)
+    return ids
+
+
+def _search_groups(queries, candidates, own_ids, k):
+    """The k best of each query, on NumPy.
+
+    Neighbouring candidates form groups. The k-th largest of the groups' maxima is a bound: k
+    scores are at least as large. So only groups whose maximum reaches it are looked into.
+    """
+    n, limit = len(queries), len(candidates)
+    n_groups = -(-limit // GROUP)
+    scores = np.full((n, n_groups * GROUP), -np.inf, queries.dtype)
+    scores[:, :limit] = queries @ candidates.T
+    inside = np.flatnonzero(own_ids < limit)
+    scores[inside, own_ids[inside]] = -np.inf
+    groups = scores.reshape(n, n_groups, GROUP)
+    maxima = groups.max(axis=2)
+    # With fewer groups than k there is no bound but that a score must be one.
+    bound = (np.full((n, 1), -np.inf) if n_groups < k
+             else np.partition(maxima, n_groups - k, axis=1)[:, n_groups - k, None])
+    query, group = np.nonzero(maxima >= bound)
+    values = groups[query, group]
+    place, within = np.nonzero((values >= bound[query]) & (values > -np.inf))
+    query, column, value = query[place], group[place] * GROUP + within, values[place, within]
+    # By query, then falling score, then rising id; each query's first k are its result.
+    order = np.lexsort((column, -value, query))
+    first = np.searchsorted(query[order], np.arange(n))
+    return column[order[first[:, None] + np.arange(k)]]

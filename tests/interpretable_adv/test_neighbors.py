@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interpretable_adv import neighbors
+from tests.interpretable_adv.codes import CODES, running
 
 
 def reference(embeddings, k, limit=None, rows=None):
@@ -67,8 +68,26 @@ def test_rows_gives_the_rows_asked_for():
 def test_blocks_do_not_change_the_result(monkeypatch):
     embeddings = np.random.RandomState(0).normal(size=(50, 4)).astype('f')
     whole = neighbors.nearest(embeddings, 6)
-    monkeypatch.setattr(neighbors, 'BLOCK_BYTES', 4 * 50 * 7)
+    monkeypatch.setattr(neighbors, 'QUERIES', 7)
+    monkeypatch.setattr(neighbors, 'CANDIDATES', 11)
+    monkeypatch.setattr(neighbors, 'GROUP', 3)
     np.testing.assert_array_equal(neighbors.nearest(embeddings, 6), whole)
+
+
+@pytest.mark.parametrize('code', CODES)
+@pytest.mark.parametrize('n, k, limit', [(3, 1, None), (40, 39, None), (700, 15, 500),
+                                         (5000, 7, None)])
+def test_all_codes_find_the_same(code, n, k, limit):
+    """Vectors of length 1 or 2 with one or four numbers ±1: there are many ties, and no score
+    is ever rounded."""
+    random = np.random.RandomState(n)
+    signs = random.choice([-1, 1], (n, 4))
+    single = np.eye(4)[random.randint(0, 4, n)]
+    embeddings = np.where(random.rand(n, 1) < 0.5, signs, signs * single).astype('f')
+    rows = random.permutation(n)[:60]
+    with running(code, threads=3):
+        actual = neighbors.nearest(embeddings, k, limit, rows)
+    np.testing.assert_array_equal(actual, reference(embeddings, k, limit, rows))
 
 
 @pytest.mark.parametrize('k, limit', [(0, None), (5, None), (3, 3)])
