@@ -4,6 +4,7 @@ import chainer.functions as F
 import chainer.links as L
 import numpy as np
 
+from interpretable_adv.embedding import EmbedID
 from interpretable_adv.lstm import LSTM
 
 
@@ -19,7 +20,7 @@ class Classifier(chainer.Chain):
         super().__init__()
         self.dropout = dropout
         with self.init_scope():
-            self.word_embed = L.EmbedID(n_vocab, emb_dim)
+            self.word_embed = EmbedID(n_vocab, emb_dim)
             self.hidden_layer = L.Linear(hidden_dim, hidden_cls_dim)
             self.output_layer = L.Linear(hidden_cls_dim, n_class)
             self.uni_lstm = LSTM(n_layers, emb_dim, hidden_dim, dropout)

@@ -6,12 +6,11 @@ import time
 import chainer
 import numpy as np
 from chainer import training
-from chainer.optimizer_hooks import GradientClipping
-from chainer.optimizers import Adam
 from chainer.training import extension
 
 from interpretable_adv import attacks, checkpoints, cli, data, data_flags, devices, nets, updaters
 from interpretable_adv import training as runs
+from interpretable_adv.adam import Adam, GradientClipping
 from interpretable_adv.cli import ArgumentParser, UserError, at_least, share
 from interpretable_adv.iterators import ReviewIterator
 from interpretable_adv.neighbor_table import NeighborTable

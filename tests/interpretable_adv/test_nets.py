@@ -5,10 +5,9 @@ import chainer
 import chainer.functions as F
 import numpy as np
 import pytest
-from chainer.optimizer_hooks import GradientClipping
 
 from interpretable_adv import attacks, checkpoints, nets
-from interpretable_adv.train import Adam
+from interpretable_adv.adam import Adam, GradientClipping
 
 TOLERANCE = 1e-4  # what two correct float32 implementations meet
 
