@@ -27,6 +27,7 @@ class NeighborTable:
         """Starts anew from the embeddings as they are now."""
         xp = backend.get_array_module(embeddings)
         self._embeddings = embeddings.copy()
+        self._index = None
         self._rows = xp.zeros((len(embeddings), self.k), np.int32)
         self._known = np.zeros(len(embeddings), bool)
         if xp is not np:
@@ -42,7 +43,9 @@ class NeighborTable:
 
     def _fill(self, ids):
         n_wanted = self.k + self.offset - 1
-        found = (neighbors.nearest(self._embeddings, n_wanted, self.limit, ids) if n_wanted
+        if self._index is None:
+            self._index = neighbors.Index(self._embeddings, self.limit)
+        found = (self._index.nearest(n_wanted, ids) if n_wanted
                  else np.empty((len(ids), 0), np.int32))
         if self.offset == 0:
             xp = backend.get_array_module(found)
@@ -54,3 +57,4 @@ class NeighborTable:
         serializer('embeddings', self._embeddings)
         serializer('rows', self._rows)
         serializer('known', self._known)
+        self._index = None
