@@ -32,6 +32,7 @@ class NeighborTable:
         self._known = np.zeros(len(embeddings), bool)
         if xp is not np:
             self._fill(np.arange(len(embeddings)))
+            self._index = None
 
     def __getitem__(self, ids):
         """Neighbours `(len(ids), k)` of words `(len(ids),)`."""

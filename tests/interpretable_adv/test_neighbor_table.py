@@ -23,13 +23,13 @@ def test_rows_are_those_of_the_refresh(embeddings):
 
 def test_only_rows_asked_for_are_computed(embeddings, monkeypatch):
     asked = []
-    nearest = neighbors.nearest
+    nearest = neighbors.Index.nearest
 
-    def watched(embeddings, k, limit=None, rows=None):
+    def watched(index, k, rows=None):
         asked.append(list(rows))
-        return nearest(embeddings, k, limit, rows)
+        return nearest(index, k, rows)
 
-    monkeypatch.setattr(neighbors, 'nearest', watched)
+    monkeypatch.setattr(neighbors.Index, 'nearest', watched)
     table = NeighborTable(embeddings, 4)
     for ids in ([5, 2, 5], [2, 5], [2, 9]):
         table[np.array(ids)]
