@@ -44,8 +44,6 @@ def prepare(data_dir, archive):
     contents = {name: {} for name in [*names, text_files.UPSTREAM_UNLABELED]}
     for path, content in reviews:
         name = output_file(path)
-        if name is None:
-            continue
         words = tokens.tokenize(_decode(content, archive, path))
         if not words:
             raise UserError(f'{archive}: {path} is an empty review; get a fresh archive')
@@ -174,7 +172,6 @@ def download(directory, url=ARCHIVE_URL, size=ARCHIVE_BYTES, md5=ARCHIVE_MD5):
     if os.path.exists(path) and os.path.getsize(path) == size and _md5(path) == md5:
         return path
     text_files.check_target(directory)
-    files.make_directory(directory)
     part = path + '.part'
     again = 'run the same command again to continue'
     try:
@@ -211,6 +208,7 @@ def _fetch(url, part, size):
     with urllib.request.urlopen(request, timeout=60) as response:
         if response.status != 206:  # the server sends the whole file
             start = 0
+        files.make_directory(os.path.dirname(part))
         with open(part, 'r+b' if start else 'wb') as stream:
             stream.seek(start)
             progress = _Progress(size, start)

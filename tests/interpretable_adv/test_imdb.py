@@ -274,6 +274,12 @@ def test_download_continues(tmp_path):
     assert (tmp_path / 'file.tar.gz').read_bytes() == CONTENT
 
 
+def test_a_complete_part_needs_no_server(tmp_path):
+    (tmp_path / 'file.tar.gz.part').write_bytes(CONTENT)
+    imdb.download(tmp_path, 'http://127.0.0.1:9/file.tar.gz', **EXPECTED)
+    assert os.listdir(tmp_path) == ['file.tar.gz']
+
+
 def test_download_from_a_server_that_cannot_continue(tmp_path):
     (tmp_path / 'file.tar.gz.part').write_bytes(b'x' * 70_000)
     with server(CONTENT, ranges=False) as (url, _):
@@ -308,10 +314,28 @@ def test_a_damaged_archive_is_fetched_again(tmp_path):
 def test_download_errors(tmp_path):
     with server(CONTENT, status=404) as (url, _):
         with pytest.raises(UserError, match='answers 404'):
-            imdb.download(tmp_path, url, **EXPECTED)
+            imdb.download(tmp_path / 'a', url, **EXPECTED)
     with pytest.raises(UserError, match='broke off'):  # the server is gone
-        imdb.download(tmp_path, url, **EXPECTED)
+        imdb.download(tmp_path / 'a', url, **EXPECTED)
     assert os.listdir(tmp_path) == []
+
+
+def test_download_without_room(tmp_path):
+    (tmp_path / 'file.tar.gz.part').mkdir()
+    with server(CONTENT) as (url, _):
+        with pytest.raises(UserError, match='cannot write .*part: Is a directory'):
+            imdb.download(tmp_path, url, **EXPECTED)
+
+
+def test_progress_bar_on_a_terminal():
+    stream = io.StringIO()
+    stream.isatty = lambda: True
+    progress = imdb._Progress(2_000_000, 0, stream)
+    for done in (500_000, 500_001, 2_000_000):
+        progress.show(done)
+    progress.close()
+    assert stream.getvalue() == (
+        f'\r[{"#" * 10}{" " * 30}]   25% of 2 MB\r[{"#" * 40}]  100% of 2 MB\n')
 
 
 def test_download_by_command(tmp_path, monkeypatch, capsys):

@@ -2,7 +2,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpretable_adv import tokens
@@ -21,17 +21,20 @@ def test_examples(text, words):
     assert tokens.tokenize(text) == words
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_words_are_the_runs_of_word_characters(text):
     assert tokens.tokenize(text) == re.findall(r'\w+', text)
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_lines_may_be_split_before_or_after(text):
     by_line = [word for line in text.split('\n') for word in tokens.tokenize(line)]
     assert tokens.tokenize(text) == by_line
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_tokenising_twice_changes_nothing(text):
     words = tokens.tokenize(text)
