@@ -8,7 +8,7 @@ import numpy as np
 from interpretable_adv.nets import by_length
 from lm.streams import evaluation_windows
 
-WORDS_PER_BATCH = 20000
+WORDS_PER_BATCH = 10000
 
 
 def perplexity(nll, words):

@@ -7,6 +7,7 @@ from chainer import backend
 
 from interpretable_adv import checkpoints
 from interpretable_adv.cli import UserError
+from interpretable_adv.embedding import EmbedID
 from interpretable_adv.lstm import LSTM
 from lm.adaptive_softmax import AdaptiveSoftmax
 from lm.softmax import softmax_nll
@@ -47,7 +48,7 @@ class RNNForLM(chainer.Chain):
                             f'{n_units_word} and {n_units} given')
         self.dropout = dropout
         with self.init_scope():
-            self.embed = L.EmbedID(n_vocab, n_units_word)
+            self.embed = EmbedID(n_vocab, n_units_word)
             self.rnn = LSTM(n_layers, n_units_word, n_units, dropout)
             if adaptive_softmax:
                 self.output = AdaptiveSoftmax(n_units, n_vocab, cutoff, reduce_k)
@@ -141,14 +142,20 @@ class RNNForLM(chainer.Chain):
         return self.embed.W if isinstance(self.output, L.Bias) else self.output.W
 
 
-def load_lm(path):
+def load_lm(path, words=None):
     """The language model of a checkpoint, in the checkpoint's own sizes, without dropout.
+
+    Args:
+        words: the corpus's vocabulary, to be checked against the checkpoint's.
 
     Building the model draws initial weights from NumPy's global stream before they are
     overwritten, as upstream's classifier does when it starts from a language model.
     """
     arrays = checkpoints.read_arrays(path)
-    model = RNNForLM(dropout=0, **_sizes(arrays, path))
+    sizes = _sizes(arrays, path)
+    if words is not None:
+        checkpoints.check_vocabulary(path, sizes['n_vocab'], words)
+    model = RNNForLM(dropout=0, **sizes)
     checkpoints.assign(model, arrays, path)
     return model
 

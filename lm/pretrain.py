@@ -6,11 +6,10 @@ import time
 
 import numpy as np
 from chainer import training
-from chainer.optimizer_hooks import GradientClipping
-from chainer.optimizers import Adam
 
 from interpretable_adv import checkpoints, cli, data, devices
 from interpretable_adv import training as runs
+from interpretable_adv.adam import Adam, GradientClipping
 from interpretable_adv.cli import ArgumentParser, UserError, at_least, share
 from lm import evaluation, extensions, texts
 from lm.nets import RNNForLM
