@@ -141,7 +141,7 @@ class Grammar:
 
         def word(match):
             options = [option for option in values[match.group(1)] if option not in used]
-            chosen = self.choose(options or values[match.group(1)])
+            chosen = self.choose(options)
             used.add(chosen)
             return chosen
         return re.sub(r'\{(\w+)\}', word, frame)
