@@ -1,0 +1,139 @@
+"""Draws the perplexity gap of each method's attack against its classifier's accuracy.
+
+    python figures/gap_accuracy.py --perplexity TABLE1.json [TABLE1.json …] --out DIR
+
+The files are what lm.perplexity wrote with --json; each of their rows names its classifier, beside
+which the training run left its accuracy in result.json. With several files (seeds) each method has
+its points, and a larger one with standard deviations at their mean.
+"""
+import json
+import os
+import pathlib
+import sys
+from typing import NamedTuple
+
+import matplotlib
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))  # run as a script
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from training_curves import appearance  # noqa: E402
+
+from interpretable_adv import cli, files, visualize  # noqa: E402
+from interpretable_adv.cli import UserError  # noqa: E402
+
+SCORES = ('continuous', 'nearest', 'direction')
+PAPER = {'adv': (93.58, 4.60), 'iadv': (93.58, 5.93), 'spgd': (93.54, 1.09)}  # Tables 1 and 3
+
+
+class Point(NamedTuple):
+    """One classifier under attack by its own method."""
+
+    method: str
+    accuracy: float
+    gap: float
+    flipped: float
+
+
+def read_json(path, what):
+    try:
+        with open(path, encoding='utf-8') as stream:
+            return json.load(stream)
+    except OSError as error:
+        raise UserError(f'cannot read {path}: {error.strerror}; {what}') from error
+    except ValueError as error:
+        raise UserError(f'{path} is damaged ({error}); {what}') from error
+
+
+def collect(paths, score, runs=()):
+    """The points of all files.
+
+    Args:
+        score: which reading of the perturbed reviews the gap is of.
+        runs: folders of training runs to look for classifiers in, by the folder's name, where
+            they no longer are where they were.
+    """
+    moved = {os.path.basename(os.path.normpath(run)): run for run in runs}
+    points = []
+    for path in paths:
+        table = read_json(path, 'give what lm.perplexity wrote with --json')
+        try:
+            for row in table['rows']:
+                if row['method'] == 'none':
+                    continue
+                values = row['scores'][score]
+                folder = os.path.dirname(row['model'])
+                folder = moved.get(os.path.basename(folder), folder)
+                result = read_json(os.path.join(folder, 'result.json'),
+                                   'give the folders of the training runs as --runs')
+                points.append(Point(row['method'], result['test_accuracy'], values['gap'],
+                                    values['flipped']))
+        except (KeyError, TypeError) as error:
+            raise UserError(f'{path} is not what lm.perplexity writes with --json, or has no '
+                            f'score {score}: {error} is missing') from error
+    if not points:
+        raise UserError(f'{paths[0]} measures no attack; run lm.perplexity with --methods')
+    return points
+
+
+def draw(axes, points, score, paper=False):
+    """Draws the points on axes, and returns them."""
+    for method, (name, color, marker) in appearance([p.method for p in points]).items():
+        own = [point for point in points if point.method == method]
+        accuracy, gap = ([getattr(point, field) for point in own] for field in ('accuracy', 'gap'))
+        flipped = np.mean([point.flipped for point in own])
+        if len(own) > 1:
+            axes.plot(accuracy, gap, marker, color=color, markersize=3.5, alpha=0.5, linestyle='')
+            axes.errorbar(np.mean(accuracy), np.mean(gap), np.std(gap, ddof=1),
+                          np.std(accuracy, ddof=1), color=color, linewidth=0.9, capsize=2)
+        label = f'{name}, {flipped:.0f} % flipped'
+        axes.plot(np.mean(accuracy), np.mean(gap), marker, color=color, markersize=7.5,
+                  linestyle='', label=label + (f' (mean of {len(own)})' if len(own) > 1 else ''))
+        if paper and method in PAPER:
+            axes.plot(*PAPER[method], marker, markerfacecolor='none', markeredgecolor=color,
+                      markersize=7.5, linestyle='', label=f'{name}, paper')
+    axes.axhline(0, color='#9a9a9a', linewidth=0.7)
+    axes.set_xlabel('test accuracy (%)')
+    axes.set_ylabel(f'perplexity gap of the attack, read as {score}')
+    axes.margins(0.15)
+    axes.grid(color='#e3e3e3', linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[['top', 'right']].set_visible(False)
+    return axes
+
+
+def make_figure(points, score='continuous', paper=False):
+    """One panel with its legend beside it."""
+    with matplotlib.rc_context({**visualize.STYLE, 'font.size': 8}):
+        figure = Figure(figsize=(6.4, 3.4), layout='constrained')
+        FigureCanvasAgg(figure)
+        axes = draw(figure.subplots(), points, score, paper)
+        handles, labels = axes.get_legend_handles_labels()
+        figure.legend(handles, labels, loc='outside right upper', frameon=False)
+    return figure
+
+
+def main(argv=None):
+    parser = cli.ArgumentParser(prog='python figures/gap_accuracy.py', description=__doc__)
+    parser.add_argument('--perplexity', nargs='+', required=True, metavar='FILE',
+                        help='JSON files of lm.perplexity, one per seed')
+    parser.add_argument('--runs', nargs='*', default=[], metavar='RUN',
+                        help='folders of the training runs, where the files do not find them')
+    parser.add_argument('--score', choices=SCORES, default='continuous', help='reading')
+    parser.add_argument('--paper', action='store_true', help="show the paper's points too")
+    parser.add_argument('--out', default=str(pathlib.Path(__file__).parent),
+                        help='folder for gap_accuracy.png and .pdf')
+    settings = parser.parse_args(argv)
+    points = collect(settings.perplexity, settings.score, settings.runs)
+    figure = make_figure(points, settings.score, settings.paper)
+    files.make_directory(settings.out)
+    stem = os.path.join(settings.out, 'gap_accuracy')
+    print(*visualize.save_png([figure], stem), *visualize.save_pdf([figure], stem + '.pdf'),
+          sep='\n')
+
+
+if __name__ == '__main__':
+    cli.run(main)
