@@ -151,7 +151,8 @@ def make_figure():
 
 
 def main(argv=None):
-    parser = cli.ArgumentParser(prog='python figures/figure1.py', description=__doc__)
+    parser = cli.ArgumentParser(prog='python figures/figure1.py',
+                                description=__doc__.partition('\n')[0])
     parser.add_argument('--out', default=str(pathlib.Path(__file__).parent),
                         help='folder for figure1.png and figure1.pdf')
     out = parser.parse_args(argv).out

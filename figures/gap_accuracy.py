@@ -117,7 +117,8 @@ def make_figure(points, score='continuous', paper=False):
 
 
 def main(argv=None):
-    parser = cli.ArgumentParser(prog='python figures/gap_accuracy.py', description=__doc__)
+    parser = cli.ArgumentParser(prog='python figures/gap_accuracy.py',
+                                description=__doc__.partition('\n')[0])
     parser.add_argument('--perplexity', nargs='+', required=True, metavar='FILE',
                         help='JSON files of lm.perplexity, one per seed')
     parser.add_argument('--runs', nargs='*', default=[], metavar='RUN',

@@ -137,7 +137,8 @@ def make_figure(curves, split='dev'):
 
 
 def main(argv=None):
-    parser = cli.ArgumentParser(prog='python figures/training_curves.py', description=__doc__)
+    parser = cli.ArgumentParser(prog='python figures/training_curves.py',
+                                description=__doc__.partition('\n')[0])
     parser.add_argument('runs', nargs='+', metavar='RUN', help='folder of a training run')
     parser.add_argument('--out', default=str(pathlib.Path(__file__).parent),
                         help='folder for training_curves.png and .pdf')

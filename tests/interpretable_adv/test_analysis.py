@@ -5,7 +5,16 @@ import chainer.functions as F
 import numpy as np
 import pytest
 
-from interpretable_adv import analysis, checkpoints, cli, data, nets, perturbations, records
+from interpretable_adv import (
+    analysis,
+    checkpoints,
+    cli,
+    data,
+    nets,
+    perturbations,
+    recording,
+    records,
+)
 from interpretable_adv.cli import UserError
 
 METHODS = ('adv', 'iadv', 'spgd')
@@ -341,7 +350,7 @@ def test_continuous_perplexity_adds_the_perturbation_to_the_vectors(corpus, lang
     sequences = [corpus.test.sequences[i] for i in (3, 0, 8)]
     ids = np.concatenate(sequences)
     shift = np.random.RandomState(0).normal(size=(len(ids), 6)).astype('f')
-    found = analysis.Perplexities(language_model).attacked(
+    found = recording.Perplexities(language_model).attacked(
         sequences, {'perturbation': shift, 'nearest': ids, 'toward': ids})
     vectors = np.split(language_model.embed.W.array[ids] + shift,
                        np.cumsum([len(sequence) for sequence in sequences])[:-1])
@@ -350,7 +359,7 @@ def test_continuous_perplexity_adds_the_perturbation_to_the_vectors(corpus, lang
 
 
 def test_perplexities_that_do_not_exist(corpus, language_model):
-    measure = analysis.Perplexities(language_model)
+    measure = recording.Perplexities(language_model)
     one_word, review = np.array([0], 'i'), corpus.test.sequences[0]
     assert measure.clean([one_word, review])[0] is None
     assert measure.clean([one_word, review])[1] > 1
@@ -435,5 +444,5 @@ def test_summary_and_progress(tmp_path, data_dir, model_path, capsys):
 
 
 def test_tiny_norms_do_not_round_to_rest():
-    values = analysis._rounded(np.array([0.0, 1.23456789e-7, 0.123456789, 3.0]))
+    values = recording._rounded(np.array([0.0, 1.23456789e-7, 0.123456789, 3.0]))
     assert values == [0.0, 1.235e-7, 0.123457, 3.0]
