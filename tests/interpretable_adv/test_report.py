@@ -170,6 +170,15 @@ def test_card_opens_by_click_and_shows_neighbours_and_cosines(page, browser):
     assert browser.run(f'{CARD}.hidden')
 
 
+def test_card_of_a_word_that_rests(page, browser):
+    path, (review, *_) = page
+    position = next(i for i, word in enumerate(review[2]['words']) if word['norm'] == 0)
+    browser.open(path)
+    browser.click(WORD.format(2, position))
+    text = browser.run(f'{CARD}.innerText')
+    assert 'moved\nno\n' in text and '0.000' not in text.partition('Neighbour')[2]
+
+
 def test_card_opens_while_hovering(page, browser):
     browser.open(page[0])
     browser.hover(WORD.format(0, 2))
@@ -207,8 +216,10 @@ def test_flips_and_navigation(page, browser):
     browser.open(page[0])
     chips = '[...document.querySelectorAll("article .chip")].map((e) => e.textContent)'
     assert browser.run(chips) == ['flipped', 'flipped', 'unchanged']
-    assert 'positive (p of positive 0.90) → negative (p of positive 0.25)' in browser.run(
-        'document.querySelector(".prediction").innerText')
+    assert browser.run('document.querySelector(".prediction").innerText') == (
+        'Prediction positive → negative')
+    assert browser.run('document.querySelector(".probability").innerText') == (
+        'Probability of positive 0.900 → 0.250')
     assert browser.run('document.getElementById("previous").disabled')
     browser.click('#next')
     assert 'Review 17' in browser.run('document.getElementById("title").innerText')
