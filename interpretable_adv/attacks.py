@@ -36,16 +36,25 @@ def own_losses(labels):
     return lambda logits: F.sum(F.softmax_cross_entropy(logits, labels, reduce='no'))
 
 
-def mean_loss(labels):
-    """Training's loss: the mean cross entropy of the batch."""
-    return lambda logits: F.softmax_cross_entropy(logits, labels)
+def mean_loss(labels, weight=1):
+    """Training's loss: the mean cross entropy of the batch.
+
+    Args:
+        weight: what part of a larger batch these reviews are.
+    """
+    return lambda logits: _weighted(F.softmax_cross_entropy(logits, labels), weight)
 
 
-def divergence(logits):
+def divergence(logits, weight=1):
     """VAT's loss: mean KL divergence of perturbed outputs from `logits`, held constant."""
     p = F.softmax(logits).array
     log_p = F.log_softmax(logits).array
-    return lambda other: F.sum(p * (log_p - F.log_softmax(other))) / len(logits)
+    return lambda other: _weighted(
+        F.sum(p * (log_p - F.log_softmax(other))) / len(logits), weight)
+
+
+def _weighted(loss, weight):
+    return loss if weight == 1 else weight * loss
 
 
 class AdvT:
@@ -57,15 +66,18 @@ class AdvT:
         first_scale: upstream's `xi_var_first`, the size of VAT's random start.
         virtual: whether the gradient is taken at a random start instead of at zero.
         mask_eos: whether the end of the review stays in place.
+        noise: function of an array module and a shape, draws VAT's random start; None: from
+            the module's own stream.
     """
 
     def __init__(self, epsilon, level='sentence', first_scale=1.0, virtual=False,
-                 mask_eos=False):
+                 mask_eos=False, noise=None):
         self.epsilon = epsilon
         self.level = level
         self.first_scale = first_scale
         self.virtual = virtual
         self.mask_eos = mask_eos
+        self.noise = noise or _normal
 
     def __call__(self, model, ids, lengths, loss):
         """Attacks a batch.
@@ -79,7 +91,7 @@ class AdvT:
         start = model.xp.zeros_like(embedded)
         if self.virtual:
             start += self.first_scale * perturbations.vat_start(
-                _normal(model.xp, embedded.shape), lengths)
+                self.noise(model.xp, embedded.shape), lengths)
         gradient, first_loss = self._gradient(model, ids, embedded, start, lengths, loss)
         return Attacked(self._step(gradient, lengths), first_loss)
 

@@ -177,10 +177,11 @@ def check_vocabulary(path, n_vocab, words):
 
 # Snapshots --------------------------------------------------------------------------------
 
-def save_snapshot(path, trainer, settings):
+def save_snapshot(path, trainer, settings, writes=True):
     """Writes the state of a run: trainer, random stream, and the settings it was made with.
 
     Parameters that are not finite are refused, so that the last snapshot stays a good one.
+    Where several processes train one model, all of them take its state and one `writes` it.
     """
     serializer = DictionarySerializer()
     serializer.save(trainer)
@@ -194,8 +195,9 @@ def save_snapshot(path, trainer, settings):
                 f'not finite; {path} keeps the last good state (try a smaller --alpha)')
     arrays.update({f'random/{name}': value for name, value in _random_state().items()})
     arrays['settings'] = np.array(json.dumps(settings))
-    with atomic_write(path, 'wb') as stream:
-        np.savez(stream, **arrays)
+    if writes:
+        with atomic_write(path, 'wb') as stream:
+            np.savez(stream, **arrays)
 
 
 def load_snapshot(path, trainer, settings, free=()):

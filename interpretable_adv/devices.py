@@ -63,12 +63,17 @@ def seed(device, number):
         device.xp.random.seed(number)
 
 
+def philox(number):
+    """A generator of the GPU to which a new seed costs next to nothing: it only counts."""
+    method = cuda.cupy.cuda.curand.CURAND_RNG_PSEUDO_PHILOX4_32_10
+    return cuda.cupy.random.RandomState(number, method)
+
+
 class StepStream(extension.Extension):
     """Seeds the GPU's random stream anew for each step, from the run's seed and the step.
 
     CuPy's generators cannot tell their state, so no snapshot could hold it. This way the
     number of the step is the state, and a resumed run draws what an undisturbed one draws.
-    Philox is a counter-based generator, to which a new seed costs next to nothing.
 
     Args:
         number: seed of the run.
@@ -83,9 +88,7 @@ class StepStream(extension.Extension):
         self.number, self.worker = number, worker
 
     def initialize(self, trainer):
-        random, curand = cuda.cupy.random, cuda.cupy.cuda.curand
-        random.set_random_state(
-            random.RandomState(self.number, curand.CURAND_RNG_PSEUDO_PHILOX4_32_10))
+        cuda.cupy.random.set_random_state(philox(self.number))
         self(trainer)
 
     def __call__(self, trainer):

@@ -3,6 +3,7 @@ import numpy as np
 from chainer import backend
 
 from interpretable_adv import neighbors
+from interpretable_adv.distributed import ALONE
 
 
 class NeighborTable:
@@ -17,10 +18,11 @@ class NeighborTable:
         k: neighbours per word.
         limit: neighbours come from the first `limit` ids; None: from all.
         offset: rank of the first neighbour; 1, since rank 0 is the word itself.
+        team: processes that share the work, and refresh and prepare together.
     """
 
-    def __init__(self, embeddings, k, limit=None, offset=1):
-        self.k, self.limit, self.offset = k, limit, offset
+    def __init__(self, embeddings, k, limit=None, offset=1, team=ALONE):
+        self.k, self.limit, self.offset, self.team = k, limit, offset, team
         self.refresh(embeddings)
 
     def refresh(self, embeddings):
@@ -37,19 +39,23 @@ class NeighborTable:
     def __getitem__(self, ids):
         """Neighbours `(len(ids), k)` of words `(len(ids),)`."""
         if isinstance(ids, np.ndarray):
-            missing = ids[~self._known[ids]]
-            if len(missing):
-                self._fill(np.unique(missing))
+            self.prepare(ids)
         return self._rows[ids]
+
+    def prepare(self, ids):
+        """Computes the rows of words `(n,)`, given on the host, that are not known yet."""
+        missing = ids[~self._known[ids]]
+        if len(missing):
+            self._fill(np.unique(missing))
 
     def _fill(self, ids):
         n_wanted = self.k + self.offset - 1
         if self._index is None:
             self._index = neighbors.Index(self._embeddings, self.limit)
-        found = (self._index.nearest(n_wanted, ids) if n_wanted
-                 else np.empty((len(ids), 0), np.int32))
+        xp = backend.get_array_module(self._embeddings)
+        found = xp.asarray(self.team.gather(self._index.nearest(n_wanted, self.team.part(ids)))
+                           if n_wanted else np.empty((len(ids), 0), np.int32))
         if self.offset == 0:
-            xp = backend.get_array_module(found)
             found = xp.concatenate([xp.asarray(ids, np.int32)[:, None], found], axis=1)
         self._rows[ids] = found[:, max(self.offset - 1, 0):]
         self._known[ids] = True

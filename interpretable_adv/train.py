@@ -8,7 +8,17 @@ import numpy as np
 from chainer import training
 from chainer.training import extension
 
-from interpretable_adv import attacks, checkpoints, cli, data, data_flags, devices, nets, updaters
+from interpretable_adv import (
+    attacks,
+    checkpoints,
+    cli,
+    data,
+    data_flags,
+    devices,
+    distributed,
+    nets,
+    updaters,
+)
 from interpretable_adv import training as runs
 from interpretable_adv.adam import Adam, GradientClipping
 from interpretable_adv.cli import ArgumentParser, UserError, at_least, share
@@ -38,7 +48,7 @@ STEP_VALUES = ('loss', 'loss_clean', 'loss_first', 'loss_adv', 'loss_vat_first',
                'words_kept', 'words_away', 'perturbation_norm')
 # What a resumed run may change: how long it is, and what it shows.
 FREE_SETTINGS = ('n_epoch', 'out', 'data_dir', 'log_steps', 'snapshot_steps', 'progress',
-                 'gpu', 'device', 'save_name', 'eval', 'debug_mode', 'preset')
+                 'gpu', 'device', 'communicator', 'save_name', 'eval', 'debug_mode', 'preset')
 
 
 # 1. Arguments -------------------------------------------------------------------------------
@@ -60,9 +70,11 @@ def make_parser():
     add('--progress', nargs='?', const='on', default='auto', choices=('auto', 'on', 'off'),
         help='live line: on a terminal, always, never')
     add('--device', help="Chainer's name of a device, e.g. @cupy:0; instead of --gpu")
+    add('--communicator', choices=distributed.COMMUNICATORS,
+        help='train with all processes that mpiexec started; --batchsize is shared among them')
 
     add = parser.add_argument_group('SPGD').add_argument
-    add('--use_spgd', **switch, default=0, help='SPGD (with --use_adv 1)')
+    add('--use_spgd', **switch, nargs='?', const=1, default=0, help='SPGD')
     add('--sparsity', type=share, default=0.75, help='σ, share of the words that stay in place')
     add('--spgd_iters', type=at_least(1), default=1, help='M, gradient steps')
     add('--spgd_step', type=at_least(0, float), default=None,
@@ -163,6 +175,7 @@ def parse(argv=None):
 
 def method_name(settings):
     """The name of the method that the switches choose; sets them where `--method` does."""
+    settings.use_adv |= settings.use_spgd  # SPGD is a kind of adversarial training
     chosen = tuple(getattr(settings, name) for name in METHOD_FLAGS)
     if settings.method is not None:
         wanted = METHODS.get(settings.method, chosen)
@@ -190,8 +203,6 @@ def _refuse_what_cannot_be(settings):
         raise UserError(f'--dataset {settings.dataset}: upstream cannot load it either; make a '
                         "folder with 'python -m interpretable_adv.data prepare --dataset own' "
                         'and give it as --data_dir')
-    if settings.use_spgd and not settings.use_adv:
-        raise UserError('--use_spgd 1 needs --use_adv 1 (or --method spgd)')
     for name in ('use_attn_d', 'use_semi_data'):
         if settings.use_spgd and getattr(settings, name):
             raise UserError(f'--use_spgd 1 and --{name} 1 exclude each other: leave one out')
@@ -246,16 +257,16 @@ def start_from_lm(model, path, words, word_only=False):
 
 # 4. The method's updater ----------------------------------------------------------------------
 
-def build_updater(settings, corpus, iterator, optimizer):
+def build_updater(settings, corpus, iterator, optimizer, team):
     """The updater that `--method` names."""
     options = {'train': corpus.train, 'alpha_decay': settings.alpha_decay,
-               'exponential': bool(settings.use_exp_decay)}
+               'exponential': bool(settings.use_exp_decay), 'team': team}
     attack_options = {'level': 'sentence' if settings.norm_sentence_level else 'word',
                       'first_scale': settings.xi_var_first, 'mask_eos': bool(settings.mask_eos),
-                      'virtual': bool(settings.use_semi_data)}
+                      'virtual': bool(settings.use_semi_data), 'noise': team.noise}
     table = None
     if settings.use_attn_d or settings.use_spgd:
-        table = build_neighbors(settings, corpus, optimizer.target)
+        table = build_neighbors(settings, corpus, optimizer.target, team)
         options['refresher'] = updaters.Refresher(
             table, every_steps=1 if settings.online_nn else settings.update_nearest_batch,
             every_epochs=settings.update_nearest_epoch)
@@ -292,13 +303,14 @@ def unlabeled_reviews(settings, corpus):
     return corpus.unlabeled
 
 
-def build_neighbors(settings, corpus, model):
+def build_neighbors(settings, corpus, model, team):
     # Words of labelled reviews have the ids after the two special ones.
     limit = corpus.train_vocab_size + 2 if settings.use_limit_vocab else corpus.n_vocab
     if settings.nn_k + settings.nn_k_offset > limit:
         raise UserError(f'--nn_k {settings.nn_k}: there are only {limit} words to choose '
                         'neighbours from; give a smaller number')
-    return NeighborTable(model.word_embed.W.array, settings.nn_k, limit, settings.nn_k_offset)
+    return NeighborTable(model.word_embed.W.array, settings.nn_k, limit, settings.nn_k_offset,
+                         team)
 
 
 # 5. Evaluation --------------------------------------------------------------------------------
@@ -309,26 +321,37 @@ class Accuracy(extension.Extension):
     trigger = 1, 'epoch'
     priority = extension.PRIORITY_WRITER
 
-    def __init__(self, model, split, name):
-        self.model, self.split, self.name = model, split, name
+    def __init__(self, model, split, name, team):
+        self.model, self.split, self.name, self.team = model, split, name, team
 
     def __call__(self, trainer):
         chainer.reporter.report({f'{self.name}/main/accuracy': self.measure()})
 
     def measure(self):
-        logits = nets.predict(self.model, self.split.sequences)
-        return 100 * float(np.mean(logits.argmax(axis=1) == self.split.labels))
+        mine = self.team.part(np.arange(len(self.split.labels)))
+        right = 0
+        if len(mine):
+            logits = nets.predict(self.model, [self.split.sequences[i] for i in mine])
+            right = np.sum(logits.argmax(axis=1) == self.split.labels[mine])
+        return 100 * float(self.team.sum(right)) / len(self.split.labels)
 
 
 # 6. All together --------------------------------------------------------------------------------
 
 def main(argv=None):
     settings = parse(argv)
+    with distributed.join(settings.communicator, settings.out, settings.random_seed) as team:
+        run(settings, team)
+
+
+def run(settings, team=distributed.ALONE):
+    """One training run; `team` are the processes that take part in it."""
     started = time.time()
     chainer.set_debug(bool(settings.debug_mode))
     goes_on = runs.open_run(settings.out, settings.resume)
 
-    device = devices.choose(settings.gpu, settings.device)
+    device = devices.choose(distributed.device_number(settings.gpu, team), settings.device)
+    distributed.check_device(settings.communicator, device)
     devices.seed(device, settings.random_seed)
     corpus = load_corpus(settings)
     model = build_model(settings, corpus)
@@ -344,40 +367,47 @@ def main(argv=None):
     iterator = ReviewIterator(
         len(corpus.train.labels), settings.batchsize,
         len(unlabeled_reviews(settings, corpus)) if semi else 0, settings.batchsize_semi)
-    updater = build_updater(settings, corpus, iterator, optimizer)
+    updater = build_updater(settings, corpus, iterator, optimizer, team)
 
     trainer = training.Trainer(updater, (settings.n_epoch, 'epoch'), settings.out)
-    dev = Accuracy(model, corpus.dev, 'dev')
-    test = Accuracy(model, corpus.test, 'test')
+    dev = Accuracy(model, corpus.dev, 'dev', team)
+    test = Accuracy(model, corpus.test, 'test', team)
     log = runs.EpochLog()
-    best = runs.KeepBest('dev/main/accuracy', checkpoints.save_classifier, start=0)
-    for extra in (dev, test, log, best, runs.StopWhenNotFinite(),
-                  runs.StepLog(settings.log_steps, 'step', STEP_VALUES),
-                  runs.Progress(settings.n_epoch, live={'auto': None, 'on': True, 'off': False}
-                                [settings.progress], columns=(
-                      ('main/loss', 'loss', '.4f'), ('main/accuracy', 'train', '.2f'),
-                      ('dev/main/accuracy', 'dev', '.2f'),
-                      ('test/main/accuracy', 'test', '.2f')))):
+    best = runs.KeepBest('dev/main/accuracy', checkpoints.save_classifier, start=0,
+                         writes=team.writes)
+    for extra in (dev, test, best, runs.StopWhenNotFinite()):
         trainer.extend(extra)
+    if team.writes:
+        for extra in (log, runs.StepLog(settings.log_steps, 'step', STEP_VALUES),
+                      runs.Progress(settings.n_epoch,
+                                    live={'auto': None, 'on': True, 'off': False}
+                                    [settings.progress], columns=(
+                          ('main/loss', 'loss', '.4f'), ('main/accuracy', 'train', '.2f'),
+                          ('dev/main/accuracy', 'dev', '.2f'),
+                          ('test/main/accuracy', 'test', '.2f')))):
+            trainer.extend(extra)
     if device.xp is not np:
-        trainer.extend(devices.StepStream(settings.random_seed))
+        trainer.extend(devices.StepStream(settings.random_seed, team.rank))
     identity = {**vars(settings), 'vocab_sha256': corpus.vocab_sha256}
     del identity['resume']
-    trainer.extend(runs.Snapshot(identity), trigger=(
+    trainer.extend(runs.Snapshot(identity, team.writes), trigger=(
         (settings.snapshot_steps, 'iteration') if settings.snapshot_steps else (1, 'epoch')))
 
     if goes_on:
         runs.resume(trainer, identity, FREE_SETTINGS)
-    runs.write_json(os.path.join(settings.out, 'args.json'), identity)
-    checkpoints.save_vocabulary(os.path.join(settings.out, 'vocab.txt'), corpus.words)
+    if team.writes:
+        runs.write_json(os.path.join(settings.out, 'args.json'), identity)
+        checkpoints.save_vocabulary(os.path.join(settings.out, 'vocab.txt'), corpus.words)
     print(f'{settings.method}: {len(corpus.train.labels):,} reviews, {corpus.n_vocab:,} words, '
           f'{iterator.steps_per_epoch:,} steps per epoch'
+          + (f', {team.size} processes' if team.size > 1 else '')
           + (f', going on after step {updater.iteration:,}' if goes_on else ''), flush=True)
     if settings.eval:
         print(f'before training: dev {dev.measure():.2f}  test {test.measure():.2f}', flush=True)
 
     trainer.run(show_loop_exception_msg=False)
-    finish(settings, best, log, started, trainer.elapsed_time)
+    if team.writes:
+        finish(settings, best, log, started, trainer.elapsed_time)
 
 
 def finish(settings, best, log, started, elapsed):

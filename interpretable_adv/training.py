@@ -55,11 +55,12 @@ class Snapshot(extension.Extension):
     priority = extension.PRIORITY_READER - 200  # after everything else has run
     name = 'snapshot'
 
-    def __init__(self, settings):
-        self.settings = settings
+    def __init__(self, settings, writes=True):
+        self.settings, self.writes = settings, writes
 
     def __call__(self, trainer):
-        checkpoints.save_snapshot(os.path.join(trainer.out, SNAPSHOT), trainer, self.settings)
+        checkpoints.save_snapshot(os.path.join(trainer.out, SNAPSHOT), trainer, self.settings,
+                                  self.writes)
 
 
 def resume(trainer, settings, free=()):
@@ -153,6 +154,7 @@ class KeepBest(extension.Extension):
         key: of the observed value.
         save: function of a path and the model.
         sign: 1 where more is better, −1 where less is.
+        writes: whether this process is the one that writes.
 
     Attributes:
         epoch, value: of the best model; None before the first.
@@ -162,9 +164,10 @@ class KeepBest(extension.Extension):
     trigger = 1, 'epoch'
     name = 'keep_best'
 
-    def __init__(self, key, save, sign=1, start=-math.inf, filename='best.model'):
+    def __init__(self, key, save, sign=1, start=-math.inf, filename='best.model', writes=True):
         self.key, self.save, self.sign = key, save, sign
         self.filename = filename
+        self.writes = writes
         self.epoch = None
         self.value = None
         self._start = start
@@ -174,8 +177,9 @@ class KeepBest(extension.Extension):
         best = self._start if self.value is None else self.sign * self.value
         if self.sign * value > best:
             self.value, self.epoch = value, trainer.updater.epoch
-            self.save(os.path.join(trainer.out, self.filename),
-                      trainer.updater.get_optimizer('main').target)
+            if self.writes:
+                self.save(os.path.join(trainer.out, self.filename),
+                          trainer.updater.get_optimizer('main').target)
 
     def serialize(self, serializer):
         # −1 stands for None, which could only be written with pickle.

@@ -9,6 +9,7 @@ import numpy as np
 from chainer.training.updaters import StandardUpdater
 
 from interpretable_adv import attacks
+from interpretable_adv.distributed import ALONE
 
 
 class BaselineUpdater(StandardUpdater):
@@ -21,12 +22,14 @@ class BaselineUpdater(StandardUpdater):
         alpha_decay: factor of Adam's alpha per step; 0: none.
         exponential: whether alpha is computed as `base · decay^step`, or multiplied each step.
         refresher: keeps the neighbours of interpretable methods fresh; None: there are none.
+        team: the processes that train together.
     """
 
     def __init__(self, iterator, optimizer, train, alpha_decay=0.0, exponential=True,
-                 refresher=None):
+                 refresher=None, team=ALONE):
         super().__init__(iterator, optimizer)
         self.refresher = refresher
+        self.team = team
         self.model = optimizer.target
         self.train = train
         self.alpha_decay = alpha_decay
@@ -37,37 +40,47 @@ class BaselineUpdater(StandardUpdater):
     def update_core(self):
         optimizer = self.get_optimizer('main')
         labeled, unlabeled = self.get_iterator('main').next()
-        loss, parts = self.loss(labeled, unlabeled)
+        with self.team.step(self.iteration):
+            loss, parts = self.loss(labeled, unlabeled)
         self.model.cleargrads()
-        loss.backward()
+        values = self.team.backward(
+            loss, {'loss': loss.array, **parts}, self.model, self.model.word_embed.W)
         optimizer.update()
         self._decay_alpha(optimizer)
         if self.refresher is not None:
             self.refresher.after_step(
                 self.model, self.iteration + 1, self.epoch, self.is_new_epoch)
-        chainer.report({'loss': loss.array, **parts}, self.model)
+        chainer.report(values, self.model)
 
     def loss(self, labeled, unlabeled):
         """The loss to minimise, and named parts of it to report."""
-        ids, lengths = self._batch(self.train.sequences, labeled)
-        labels = self.model.xp.asarray(self.train.labels[labeled])
+        ids, lengths, share = self._batch(self.train.sequences, labeled)
+        labels = self.model.xp.asarray(self.train.labels[share.indices])
         logits = self.model.classify(self.model.embed(ids), lengths)
-        loss = F.softmax_cross_entropy(logits, labels)
-        parts = {'loss_clean': loss.array, 'accuracy': 100 * F.accuracy(logits, labels).array}
-        for term in self.terms(ids, lengths, labels, unlabeled, parts):
+        loss = attacks.mean_loss(labels, share.weight)(logits)
+        parts = {'loss_clean': loss.array,
+                 'accuracy': 100 * share.weight * F.accuracy(logits, labels).array}
+        for term in self.terms(ids, lengths, labels, share, unlabeled, parts):
             loss += term
         return loss, parts
 
-    def terms(self, ids, lengths, labels, unlabeled, parts):
+    def terms(self, ids, lengths, labels, share, unlabeled, parts):
         """What a method adds to the loss; subclasses also report into `parts`."""
         return []
 
     def _batch(self, sequences, indices):
-        """Words of the chosen reviews in one array on the device, and words per review."""
-        chosen = [sequences[i] for i in indices]
+        """Words of this process's reviews in one array on the device, words per review, and
+        the process's `distributed.Share` of the batch."""
+        share = self.team.reviews(sequences, indices)
+        chosen = [sequences[i] for i in share.indices]
         ids = np.concatenate(chosen)
-        self.n_words += len(ids)
-        return self.model.xp.asarray(ids), [len(sequence) for sequence in chosen]
+        if share.batch_ids is None:
+            self.n_words += len(ids)
+        else:
+            self.n_words += len(share.batch_ids)
+            if self.refresher is not None:
+                self.refresher.table.prepare(share.batch_ids)
+        return self.model.xp.asarray(ids), [len(sequence) for sequence in chosen], share
 
     def _decay_alpha(self, optimizer):
         if self.alpha_decay > 0:
@@ -125,27 +138,29 @@ class AdversarialUpdater(BaselineUpdater):
         self.attack = attack
         self.weight = weight
 
-    def terms(self, ids, lengths, labels, unlabeled, parts):
-        loss = attacks.mean_loss(labels)
+    def terms(self, ids, lengths, labels, share, unlabeled, parts):
+        loss = attacks.mean_loss(labels, share.weight)
         attacked = self.attack(self.model, ids, lengths, loss)
         logits = self.model.classify(self.model.embed(ids) + attacked.perturbation, lengths)
         loss_adv = loss(logits)
         parts.update(loss_first=attacked.first_loss.array, loss_adv=loss_adv.array,
-                     accuracy_adv=100 * F.accuracy(logits, labels).array)
-        self.describe(attacked, parts)
+                     accuracy_adv=100 * share.weight * F.accuracy(logits, labels).array)
+        parts.update((name, share.word_weight * value)
+                     for name, value in self.describe(attacked).items())
         return [loss_adv * self.weight]
 
-    def describe(self, attacked, parts):
-        """Reports figures of the perturbation itself."""
+    def describe(self, attacked):
+        """Figures of the perturbation itself to be reported: means over words, by name."""
+        return {}
 
 
 class SPGDUpdater(AdversarialUpdater):
     """SPGD, which also reports what its perturbations look like."""
 
-    def describe(self, attacked, parts):
+    def describe(self, attacked):
         norms = self.model.xp.sqrt((attacked.perturbation ** 2).sum(axis=1))
-        parts.update(words_kept=(attacked.chosen >= 0).mean(), words_away=attacked.away.mean(),
-                     perturbation_norm=norms.mean())
+        return {'words_kept': (attacked.chosen >= 0).mean(), 'words_away': attacked.away.mean(),
+                'perturbation_norm': norms.mean()}
 
 
 class VirtualUpdater(BaselineUpdater):
@@ -161,12 +176,12 @@ class VirtualUpdater(BaselineUpdater):
         self.unlabeled = unlabeled
         self.virtual_attack = virtual_attack
 
-    def terms(self, ids, lengths, labels, unlabeled, parts):
-        terms = super().terms(ids, lengths, labels, unlabeled, parts)
-        ids, lengths = self._batch(self.unlabeled, unlabeled)
+    def terms(self, ids, lengths, labels, share, unlabeled, parts):
+        terms = super().terms(ids, lengths, labels, share, unlabeled, parts)
+        ids, lengths, share = self._batch(self.unlabeled, unlabeled)
         with chainer.no_backprop_mode():
             logits = self.model.classify(self.model.embed(ids), lengths).array
-        loss = attacks.divergence(logits)
+        loss = attacks.divergence(logits, share.weight)
         attacked = self.virtual_attack(self.model, ids, lengths, loss)
         loss_vat = loss(
             self.model.classify(self.model.embed(ids) + attacked.perturbation, lengths))

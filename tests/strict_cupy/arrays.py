@@ -160,7 +160,7 @@ class ndarray:  # noqa: N801  (CuPy's name)
     @property
     def device(self):
         from .devices import Device
-        return Device(0)
+        return Device()
 
     @property
     def data(self):

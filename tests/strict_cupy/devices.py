@@ -1,4 +1,9 @@
-"""`cupy.cuda`: one device, no cuDNN, and a memory pool that reports what a test asks for."""
+"""`cupy.cuda`: no cuDNN, and a memory pool that reports what a test asks for.
+
+There is one device, or as many as the environment variable STRICT_CUPY_DEVICES says. A process
+uses one of them at a time, and all its arrays are there.
+"""
+import os
 import types
 
 import numpy as np
@@ -14,18 +19,23 @@ class OutOfMemoryError(MemoryError):
     """What CuPy raises when an allocation fails."""
 
 
+COUNT = int(os.environ.get('STRICT_CUPY_DEVICES', 1))
+_used = [0]
+
+
 class Device:
-    """The only device has the number 0."""
+    """A device; without a number the one in use."""
 
     def __init__(self, device=None):
-        self.id = 0 if device is None else int(device)
+        self.id = _used[0] if device is None else int(device)
 
     def _check(self):
-        if self.id != 0:
+        if not 0 <= self.id < COUNT:
             raise CUDARuntimeError('cudaErrorInvalidDevice: invalid device ordinal')
 
     def use(self):
         self._check()
+        _used[0] = self.id
 
     def synchronize(self):
         self._check()
@@ -106,7 +116,7 @@ def modules():
     cuda.__path__ = []
     runtime = types.ModuleType('cupy.cuda.runtime')
     runtime.CUDARuntimeError = CUDARuntimeError
-    runtime.getDeviceCount = lambda: 1
+    runtime.getDeviceCount = lambda: COUNT
     runtime.memGetInfo = lambda: Device().mem_info
     runtime.deviceSynchronize = Device().synchronize
     memory = types.ModuleType('cupy.cuda.memory')
@@ -119,7 +129,7 @@ def modules():
     for module in (runtime, memory, cublas, curand):
         setattr(cuda, module.__name__.rpartition('.')[2], module)
     cuda.Device, cuda.Event, cuda.Stream, cuda.MemoryPool = Device, Event, Stream, MemoryPool
-    cuda.get_device_id = lambda: 0
+    cuda.get_device_id = lambda: _used[0]
     cuda.is_available = lambda: True
     cuda.set_allocator = lambda allocator=None: None
     return {module.__name__: module for module in (cuda, runtime, memory, cublas, curand)}
