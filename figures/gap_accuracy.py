@@ -89,7 +89,7 @@ def draw(axes, points, score, paper=False):
             axes.plot(accuracy, gap, marker, color=color, markersize=3.5, alpha=0.5, linestyle='')
             axes.errorbar(np.mean(accuracy), np.mean(gap), np.std(gap, ddof=1),
                           np.std(accuracy, ddof=1), color=color, linewidth=0.9, capsize=2)
-        label = f'{name}, {flipped:.0f} % flipped'
+        label = f'{name}, {flipped:.3g} % flipped'
         axes.plot(np.mean(accuracy), np.mean(gap), marker, color=color, markersize=7.5,
                   linestyle='', label=label + (f' (mean of {len(own)})' if len(own) > 1 else ''))
         if paper and method in PAPER:

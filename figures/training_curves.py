@@ -24,14 +24,14 @@ from interpretable_adv.cli import UserError  # noqa: E402
 
 # Colours that the colour-blind can tell apart (Okabe and Ito), in the order of Table 3.
 METHODS = {
-    'baseline': ('Baseline', '#7f7f7f', 'o'), 'pretrained': ('Pretrained', '#000000', 's'),
-    'adv': ('AdvT-Text', '#0072b2', '^'), 'iadv': ('iAdvT-Text', '#e69f00', 'v'),
-    'spgd': ('SPGD', '#d55e00', 'D'), 'vat': ('VAT-Text', '#56b4e9', 'P'),
-    'ivat': ('iVAT-Text', '#009e73', 'X'),
+    'baseline': ('Baseline', '#7f7f7f', 'v'), 'pretrained': ('Pretrained', '#000000', '^'),
+    'adv': ('AdvT-Text', '#0072b2', 'o'), 'iadv': ('iAdvT-Text', '#e69f00', 's'),
+    'spgd': ('SPGD', '#009e73', 'D'), 'vat': ('VAT-Text', '#cc79a7', 'P'),
+    'ivat': ('iVAT-Text', '#d55e00', 'X'),
     # Controls of Table 1
     'adv_sparse': ('AdvT-Text, sparsified', '#56b4e9', '<'),
     'random': ("Random, AdvT's norms", '#999999', '>')}
-OTHER_COLORS = ('#cc79a7', '#8c564b', '#bcbd22')
+OTHER_COLORS = ('#8c564b', '#bcbd22', '#9467bd')
 # Names under which a value may stand in a log.
 LOSS = ('main/loss', 'loss')
 ACCURACY = {
