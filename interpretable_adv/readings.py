@@ -4,8 +4,8 @@ from chainer import backend
 
 from interpretable_adv import perturbations
 from interpretable_adv.neighbor_table import NeighborTable
-from interpretable_adv.neighbors import BLOCK_BYTES
 
+BLOCK_BYTES = 64 * 2**20  # scores held at a time
 ANGLE_MARGIN = 1e-3  # far more than float32 rounding can turn a vector
 
 

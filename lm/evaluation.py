@@ -5,6 +5,7 @@
 import chainer
 import numpy as np
 
+from interpretable_adv.distributed import ALONE
 from interpretable_adv.nets import by_length
 from lm.streams import evaluation_windows
 
@@ -17,7 +18,7 @@ def perplexity(nll, words):
         return float(np.exp(np.float64(nll) / words))
 
 
-def stream_nll(model, words, window, streams=1):
+def stream_nll(model, words, window, streams=1, team=ALONE):
     """Total NLL of a text read from end to end, the state carried over windows.
 
     Args:
@@ -25,19 +26,20 @@ def stream_nll(model, words, window, streams=1):
         window: words per stream and call; bounds the memory, not the result.
         streams: 1 reads as upstream does. More streams are faster; each but the first starts
             from the zero state in the middle of the text.
+        team: the processes among which the streams are shared.
 
     Returns:
         The sum over all words of `-log p(next word)`, where the last is followed by the first.
     """
     total, state = 0.0, None
     with chainer.using_config('train', False), chainer.no_backprop_mode():
-        for inputs, targets, lengths in evaluation_windows(words, streams, window):
+        for inputs, targets, lengths in evaluation_windows(words, streams, window, team.part):
             if state is not None:
                 state = tuple(part[:, :len(lengths)] for part in state)
             nll, state = model.score(
                 model.embed(model.xp.asarray(inputs)), targets, lengths, state)
             total += float(nll.array.sum())
-    return total
+    return team.sum(total)
 
 
 def review_nll(model, sequences, words_per_batch=WORDS_PER_BATCH):

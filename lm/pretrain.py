@@ -7,7 +7,7 @@ import time
 import numpy as np
 from chainer import training
 
-from interpretable_adv import checkpoints, cli, data, devices
+from interpretable_adv import checkpoints, cli, data, devices, distributed
 from interpretable_adv import training as runs
 from interpretable_adv.adam import Adam, GradientClipping
 from interpretable_adv.cli import ArgumentParser, UserError, at_least, share
@@ -26,7 +26,7 @@ QUICK_REVIEWS = 20  # of each split, with --test
 # What a resumed run may change: how long it is, and what it shows.
 FREE_SETTINGS = ('epoch', 'patience', 'out', 'data_dir', 'log_steps', 'log_interval',
                  'validation_interval', 'snapshot_steps', 'save_all', 'progress', 'gpu', 'device',
-                 'preset')
+                 'communicator', 'preset')
 
 
 # 1. Arguments -------------------------------------------------------------------------------
@@ -43,6 +43,8 @@ def make_parser():
     add('--progress', nargs='?', const='on', default='auto', choices=('auto', 'on', 'off'),
         help='live line: on a terminal, always, never')
     add('--device', help="Chainer's name of a device, e.g. @cupy:0; instead of --gpu")
+    add('--communicator', choices=distributed.COMMUNICATORS,
+        help='train with all processes that mpiexec started; the streams are shared among them')
     add('--patience', type=at_least(0), default=0, metavar='N',
         help='stop after N epochs in a row without a better validation (0: never)')
     add('--valid-split', choices=('dev', 'test'), default='test',
@@ -186,31 +188,32 @@ def build_model(settings, n_vocab):
 
 # 4. Evaluation --------------------------------------------------------------------------------
 
-def stream_perplexity(settings, model, reviews):
+def stream_perplexity(settings, model, reviews, team):
     """Perplexity of reviews end to end, `2 · batchsize · bproplen` words at a time."""
     words = reviews.flat
     window = max(1, 2 * settings.batchsize * settings.bproplen // settings.eval_streams)
     return evaluation.perplexity(
-        evaluation.stream_nll(model, words, window, settings.eval_streams), len(words))
+        evaluation.stream_nll(model, words, window, settings.eval_streams, team), len(words))
 
 
 # 5. Trainer -----------------------------------------------------------------------------------
 
-def build_trainer(settings, model, text, identity):
+def build_trainer(settings, model, text, identity, team):
     """The trainer with its extensions, and among them the one that keeps the best model."""
     optimizer = Adam(alpha=settings.alpha)
     optimizer.setup(model)
     optimizer.add_hook(GradientClipping(settings.gradclip))
     iterator = StreamIterator(text.train.flat, settings.batchsize, settings.bproplen)
-    updater = TruncatedBPTTUpdater(iterator, optimizer)
-    best = runs.KeepBest('validation/perplexity', checkpoints.save_lm, sign=-1)
+    updater = TruncatedBPTTUpdater(iterator, optimizer, team)
+    best = runs.KeepBest('validation/perplexity', checkpoints.save_lm, sign=-1,
+                         writes=team.writes)
 
     def done(trainer):
         return updater.epoch >= settings.epoch or (
             settings.patience > 0 and updater.epoch - (best.epoch or 0) >= settings.patience)
 
     def validate():
-        return stream_perplexity(settings, model, getattr(text, settings.valid_split))
+        return stream_perplexity(settings, model, getattr(text, settings.valid_split), team)
 
     def perplexity(loss):
         return f'{evaluation.perplexity(loss, settings.bproplen):.2f}'
@@ -223,10 +226,12 @@ def build_trainer(settings, model, text, identity):
     for extra in (runs.StopWhenNotFinite(),
                   extensions.TrainingPerplexity(
                       settings.log_interval, settings.bproplen, progress.write),
-                  extensions.Validation(validate, progress.write), best,
-                  runs.StepLog(int(settings.log_steps), 'window', ['loss']), runs.EpochLog(),
-                  progress):
+                  extensions.Validation(validate, progress.write), best):
         trainer.extend(extra)
+    if team.writes:
+        for extra in (runs.StepLog(int(settings.log_steps), 'window', ['loss']),
+                      runs.EpochLog(), progress):
+            trainer.extend(extra)
     if settings.decay_every:
         trainer.extend(extensions.AlphaDecay(settings.alpha_decay, write=None),
                        trigger=(1, 'iteration'))
@@ -236,14 +241,14 @@ def build_trainer(settings, model, text, identity):
     if settings.validation_interval:
         trainer.extend(extensions.InterimValidation(validate, progress.write),
                        trigger=(settings.validation_interval, 'iteration'))
-    if settings.save_all:
+    if settings.save_all and team.writes:
         trainer.extend(extensions.keep_every_model)
-    trainer.extend(runs.Snapshot(identity), trigger=(
+    trainer.extend(runs.Snapshot(identity, team.writes), trigger=(
         (settings.snapshot_steps, 'iteration') if settings.snapshot_steps else (1, 'epoch')))
     return trainer, best
 
 
-def resume(settings, trainer, identity):
+def resume(settings, trainer, identity, team):
     """Puts the trainer into the state of the snapshot that `--resume` names.
 
     A run that goes on in another folder takes along its best model and its log of steps.
@@ -253,7 +258,7 @@ def resume(settings, trainer, identity):
         return
     checkpoints.load_snapshot(settings.resume, trainer, identity, FREE_SETTINGS)
     folder = os.path.dirname(os.path.abspath(settings.resume))
-    if folder != os.path.abspath(settings.out):
+    if team.writes and folder != os.path.abspath(settings.out):
         for name in ('best.model', runs.STEPS):
             if os.path.exists(os.path.join(folder, name)):
                 shutil.copyfile(os.path.join(folder, name), os.path.join(settings.out, name))
@@ -263,11 +268,21 @@ def resume(settings, trainer, identity):
 
 def main(argv=None):
     settings = parse(argv)
+    with distributed.join(settings.communicator, settings.out, settings.random_seed) as team:
+        run(settings, team)
+
+
+def run(settings, team=distributed.ALONE):
+    """One training run; `team` are the processes that take part in it."""
+    if team.size > settings.batchsize:
+        raise UserError(f'--batchsize {settings.batchsize} leaves some of {team.size} processes '
+                        'without a stream: start fewer')
     started = time.time()
     found = runs.open_run(settings.out, settings.resume)
     goes_on = found if settings.resume == FROM_OUT else bool(settings.resume)
 
-    device = devices.choose(settings.gpu, settings.device)
+    device = devices.choose(distributed.device_number(settings.gpu, team), settings.device)
+    distributed.check_device(settings.communicator, device)
     devices.seed(device, settings.random_seed)
     text = load_texts(settings)
     model = build_model(settings, len(text.words))
@@ -275,41 +290,47 @@ def main(argv=None):
 
     identity = {**vars(settings), 'vocab_sha256': _sha256(text.words)}
     del identity['resume']
-    trainer, best = build_trainer(settings, model, text, identity)
+    trainer, best = build_trainer(settings, model, text, identity, team)
     if device.xp is not np:
-        trainer.extend(devices.StepStream(settings.random_seed))
+        trainer.extend(devices.StepStream(settings.random_seed, team.rank))
     if goes_on:
-        resume(settings, trainer, identity)
-    runs.write_json(os.path.join(settings.out, 'args.json'), identity)
-    checkpoints.save_vocabulary(os.path.join(settings.out, 'vocab.txt'), text.words)
+        resume(settings, trainer, identity, team)
+    if team.writes:
+        runs.write_json(os.path.join(settings.out, 'args.json'), identity)
+        checkpoints.save_vocabulary(os.path.join(settings.out, 'vocab.txt'), text.words)
     windows = -(-len(text.train.flat) // (settings.batchsize * settings.bproplen))
     print(f'language model: {len(text.train.flat):,} words of training text, vocabulary '
           f'{len(text.words):,}, {windows:,} windows per epoch'
+          + (f', {team.size} processes' if team.size > 1 else '')
           + (f', going on after window {trainer.updater.iteration:,}' if goes_on else ''),
           flush=True)
 
     trainer.run(show_loop_exception_msg=False)
-    finish(settings, model, text, best, started, trainer.elapsed_time)
+    finish(settings, model, text, best, started, trainer.elapsed_time, team)
 
 
-def finish(settings, model, text, best, started, elapsed):
+def finish(settings, model, text, best, started, elapsed, team):
     """Tests the best model, and writes result.json."""
     if best.epoch is None:
         raise UserError('the validation perplexity was never finite, so there is no best model; '
                         'try a smaller --alpha')
     path = os.path.join(settings.out, 'best.model')
+    team.wait()
     checkpoints.assign(model, checkpoints.read_arrays(path), path)
-    test = stream_perplexity(settings, model, text.test)
-    nll, predictions = evaluation.review_nll(model, text.test)
+    test = stream_perplexity(settings, model, text.test, team)
+    mine = team.part(range(len(text.test)))
+    nll, predictions = evaluation.review_nll(model, [text.test[i] for i in mine])
+    per_review = evaluation.perplexity(team.sum(nll.sum()), team.sum(predictions.sum()))
     result = {
         'seed': settings.random_seed, 'preset': settings.preset, 'epoch': settings.epoch,
         'best_epoch': best.epoch, 'valid_perplexity': best.value, 'test_perplexity': test,
-        'test_perplexity_per_review': evaluation.perplexity(nll.sum(), predictions.sum()),
+        'test_perplexity_per_review': per_review,
         'valid_split': settings.valid_split, 'eval_streams': settings.eval_streams,
         'n_vocab': len(text.words), 'training_seconds': elapsed,
         'seconds': time.time() - started, 'versions': runs.versions(),
     }
-    runs.write_json(os.path.join(settings.out, 'result.json'), result)
+    if team.writes:
+        runs.write_json(os.path.join(settings.out, 'result.json'), result)
     print('valid perplexity:', result['valid_perplexity'])
     print('test perplexity:', result['test_perplexity'])
     print('test perplexity with the state reset at each review:',

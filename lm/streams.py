@@ -53,10 +53,11 @@ class StreamIterator(chainer.dataset.Iterator):
         self.position = int(serializer('position', self.position))
 
 
-def evaluation_windows(words, streams, window):
+def evaluation_windows(words, streams, window, part=lambda streams: streams):
     """Cuts a text into `streams` equal parts and reads all of them once, window by window.
 
-    Every word is an input once; the target of the last word is the first one.
+    Every word is an input once; the target of the last word is the first one. Of the streams
+    only a `part` is read: those which that function leaves of an array of all.
 
     Yields:
         `words, targets, lengths`: int32 `(n,)` stream by stream, and the words per stream. Parts
@@ -66,9 +67,9 @@ def evaluation_windows(words, streams, window):
     streams = min(streams, len(words))
     lengths = np.full(streams, len(words) // streams)
     lengths[:len(words) % streams] += 1
-    starts = np.cumsum(lengths) - lengths
+    starts, lengths = part(np.cumsum(lengths) - lengths), part(lengths)
     targets = np.roll(words, -1)
-    for offset in range(0, lengths[0], window):
+    for offset in range(0, lengths.max(initial=0), window):
         here = np.minimum(lengths - offset, window)
         here = here[here > 0]
         rows = np.concatenate([np.arange(start, start + n)

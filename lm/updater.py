@@ -1,8 +1,11 @@
 """Truncated backpropagation through time, as a Chainer updater."""
 import chainer
 import chainer.functions as F
+import chainer.links as L
 import numpy as np
-from chainer import training
+from chainer import backend, training
+
+from interpretable_adv.distributed import ALONE
 
 RESET_PROBABILITY = 0.01  # upstream's: the state is forgotten at about every hundredth window
 
@@ -15,10 +18,12 @@ class TruncatedBPTTUpdater(training.updaters.StandardUpdater):
     Args:
         iterator: a `StreamIterator`.
         optimizer: of an `RNNForLM`.
+        team: the processes that train together; each reads a part of the streams.
     """
 
-    def __init__(self, iterator, optimizer):
+    def __init__(self, iterator, optimizer, team=ALONE):
         super().__init__(iterator, optimizer)
+        self.team = team
         self._forget()
 
     def update_core(self):
@@ -27,12 +32,17 @@ class TruncatedBPTTUpdater(training.updaters.StandardUpdater):
         # One draw per window also where nothing is forgotten: it is part of the random stream.
         if np.random.rand() < RESET_PROBABILITY:
             self._forget()
-        nll, self.state = optimizer.target(words, targets, self.state)
+        model, part = optimizer.target, self.team.part
+        with self.team.step(self.iteration):
+            self.team.touch(words)
+            nll, self.state = model(part(words), part(targets), self.state)
         loss = F.sum(nll) / iterator.batch_size
-        optimizer.target.cleargrads()
-        loss.backward()
+        model.cleargrads()
+        # A shared embedding has a gradient in all rows, from the output.
+        embedding = None if isinstance(model.output, L.Bias) else model.embed.W
+        values = self.team.backward(loss, {'loss': loss.array}, model, embedding)
         optimizer.update()
-        chainer.report({'loss': loss.array}, optimizer.target)
+        chainer.report(values, model)
 
     @property
     def n_words(self):
@@ -41,11 +51,22 @@ class TruncatedBPTTUpdater(training.updaters.StandardUpdater):
 
     def _forget(self):
         model = self.get_optimizer('main').target
-        shape = (model.rnn.n_layers, self.get_iterator('main').batch_size, model.rnn.out_size)
+        streams = len(self.team.part(range(self.get_iterator('main').batch_size)))
+        shape = model.rnn.n_layers, streams, model.rnn.out_size
         self.state = tuple(model.xp.zeros(shape, np.float32) for _ in range(2))
 
     def serialize(self, serializer):
         super().serialize(serializer)
         optimizer = self.get_optimizer('main')  # whose serialize leaves out alpha, which decays
         optimizer.alpha = float(serializer('alpha', optimizer.alpha))
-        self.state = tuple(serializer(name, part) for name, part in zip(('hx', 'cx'), self.state))
+        self.state = tuple(self._serialize_state(serializer, name, state)
+                           for name, state in zip(('hx', 'cx'), self.state))
+
+    def _serialize_state(self, serializer, name, state):
+        """A snapshot holds the state `(layers, streams, units)` of all processes' streams."""
+        if self.team.size == 1:
+            return serializer(name, state)
+        by_stream = self.team.gather(state.transpose(1, 0, 2))
+        whole = serializer(name, np.ascontiguousarray(by_stream.transpose(1, 0, 2)))
+        mine = self.team.part(whole.transpose(1, 0, 2)).transpose(1, 0, 2)
+        return backend.get_array_module(state).asarray(np.ascontiguousarray(mine))
