@@ -50,7 +50,7 @@ def choose_reviews(sequences, limit, indices=None, sample=None, seed=0):
         return indices
     if sample is not None:
         if sample > count:
-            raise UserError(f'--random {sample}: the split has only {count} reviews')
+            raise UserError(f'--sample {sample}: the split has only {count} reviews')
         generator = np.random.RandomState(seed)
         return sorted(generator.choice(count, sample, replace=False).tolist())
     lengths = [len(sequence) for sequence in sequences]
@@ -73,8 +73,8 @@ def make_parser():
     add('--out', default='', metavar='FILE', help='records (default: --save_name and .jsonl)')
     add('--split', choices=('train', 'dev', 'test'), default='test', help='reviews to attack')
     add('--indices', default='', help='attack these reviews, e.g. 3,17')
-    add('--random', type=at_least(1), metavar='N', help='attack N random reviews')
-    add('--seed', type=at_least(0), help='seed of --random and of VAT (default: --random_seed)')
+    add('--sample', type=at_least(1), metavar='N', help='attack N random reviews')
+    add('--seed', type=at_least(0), help='seed of --sample and of VAT (default: --random_seed)')
     add('--epsilon', default='', metavar='E',
         help="step size, one for all or adv=5,iadv=15,…; default: --xi_var, or with --methods the "
              "training run's, else the paper's")
@@ -327,8 +327,8 @@ def main(argv=None):
     if settings.dataset != 'imdb':
         raise UserError(f'--dataset {settings.dataset}: give the folder of the corpus as '
                         '--data_dir instead')
-    if settings.indices and settings.random:
-        raise UserError('--indices and --random exclude each other: leave one out')
+    if settings.indices and settings.sample:
+        raise UserError('--indices and --sample exclude each other: leave one out')
     methods = choose_methods(settings)
     paths = per_method(settings.model or settings.load_trained_lstm, methods, '--model')
     if not paths:
@@ -348,7 +348,7 @@ def main(argv=None):
     split = getattr(corpus, settings.split)
     if not len(split.labels):
         raise UserError(f'{settings.data_dir} has no {settings.split} reviews')
-    chosen = choose_reviews(split.sequences, settings.analysis_limit, indices, settings.random,
+    chosen = choose_reviews(split.sequences, settings.analysis_limit, indices, settings.sample,
                             seed)
 
     models = {}

@@ -241,9 +241,9 @@ def test_limit_indices_and_random(tmp_path, data_dir, model_path):
     assert sorted(everything) == list(range(24))
     assert chosen('--limit', '5') == chosen('--analysis_limit', '5') == everything[:5]
     assert chosen('--indices', '17,3') == [17, 3]
-    sample = chosen('--random', '6', '--seed', '1')
-    assert sample == chosen('--random', '6', '--seed', '1') and len(set(sample)) == 6
-    assert sample != chosen('--random', '6', '--seed', '2')
+    sample = chosen('--sample', '6', '--seed', '1')
+    assert sample == chosen('--sample', '6', '--seed', '1') and len(set(sample)) == 6
+    assert sample != chosen('--sample', '6', '--seed', '2')
     assert len(chosen('--split', 'dev')) == 12
 
 
@@ -301,7 +301,7 @@ def test_upstreams_flags_and_abbreviations(shared):
             assert vars(parser.parse_args([flag, value]))[name] == expected
         for length in range(3, len(entry['flags'][0])):
             short = entry['flags'][0][:length]
-            if sum(other.startswith(short) for other in names) == 1 and short != '--random':
+            if sum(other.startswith(short) for other in names) == 1:
                 assert vars(parser.parse_args([short, value]))[name] == expected, short
 
 
@@ -382,8 +382,8 @@ def test_perplexities_that_do_not_exist(corpus, language_model):
     (['--sparsity', '1.5'], '1.5 is not between 0 and 1'),
     (['--indices', '99'], '--indices 99'),
     (['--indices', 'x'], '--indices x'),
-    (['--indices', '1', '--random', '2'], 'exclude each other'),
-    (['--random', '99'], '--random 99'),
+    (['--indices', '1', '--sample', '2'], 'exclude each other'),
+    (['--sample', '99'], '--sample 99'),
     (['--use_attn_d', '1'], 'choose no single attack'),
     (['--dataset', 'elec'], '--dataset elec'),
     (['--use_rational', '1'], '--use_rational'),
