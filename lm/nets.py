@@ -5,7 +5,6 @@ import chainer.links as L
 import numpy as np
 from chainer import backend
 
-from interpretable_adv import checkpoints
 from interpretable_adv.cli import UserError
 from interpretable_adv.embedding import EmbedID
 from interpretable_adv.lstm import LSTM
@@ -140,41 +139,3 @@ class RNNForLM(chainer.Chain):
 
     def _output_weight(self):
         return self.embed.W if isinstance(self.output, L.Bias) else self.output.W
-
-
-def load_lm(path, words=None):
-    """The language model of a checkpoint, in the checkpoint's own sizes, without dropout.
-
-    Args:
-        words: the corpus's vocabulary, to be checked against the checkpoint's.
-
-    Building the model draws initial weights from NumPy's global stream before they are
-    overwritten, as upstream's classifier does when it starts from a language model.
-    """
-    arrays = checkpoints.read_arrays(path)
-    sizes = _sizes(arrays, path)
-    if words is not None:
-        checkpoints.check_vocabulary(path, sizes['n_vocab'], words)
-    model = RNNForLM(dropout=0, **sizes)
-    checkpoints.assign(model, arrays, path)
-    return model
-
-
-def _sizes(arrays, path):
-    """The arguments of `RNNForLM`, read off a checkpoint's shapes."""
-    try:
-        n_vocab, n_units_word = arrays['embed/W'].shape
-        n_units = len(arrays['rnn/0/b0'])
-        cutoff = arrays.get('output/cutoff')
-        if cutoff is None:
-            arrays['output/b']
-    except (KeyError, ValueError, TypeError):
-        raise UserError(f'{path} is not a language model: it lacks embed/W, rnn/0/b0 or output/; '
-                        'give a model that lm.pretrain wrote') from None
-    sizes = {'n_vocab': n_vocab, 'n_units': n_units, 'n_units_word': n_units_word,
-             'n_layers': checkpoints.count_layers(arrays, 'rnn')}
-    if cutoff is None:
-        return {**sizes, 'share_embedding': 'output/W' not in arrays}
-    if cutoff.ndim != 1 or not np.isfinite(cutoff).all() or cutoff[-1:].tolist() != [n_vocab]:
-        raise UserError(f'{path}: output/cutoff does not fit {n_vocab} words; use another copy')
-    return {**sizes, 'adaptive_softmax': True, 'cutoff': cutoff[1:-1].astype(int).tolist()}

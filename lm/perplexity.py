@@ -21,7 +21,7 @@ from interpretable_adv.cli import UserError, at_least, share
 from interpretable_adv.files import atomic_write
 from interpretable_adv.training import duration, versions, write_json
 from lm import attacked, evaluation
-from lm.nets import load_lm
+from lm.loading import load_lm
 
 METHODS = ('none', 'adv', 'iadv', 'spgd', 'adv_sparse', 'random')
 CONTROLS = ('adv_sparse', 'random')  # take AdvT's epsilon and AdvT's classifier

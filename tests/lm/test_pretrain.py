@@ -9,7 +9,8 @@ import pytest
 from interpretable_adv import checkpoints
 from interpretable_adv.cli import UserError
 from lm import pretrain
-from lm.nets import RNNForLM, load_lm
+from lm.loading import load_lm
+from lm.nets import RNNForLM
 
 SIZES = ['--batchsize', '4', '--bproplen', '10', '--unit', '24', '--n-units-word', '16']
 

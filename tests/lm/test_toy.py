@@ -6,7 +6,7 @@ import pytest
 
 from interpretable_adv import data, neighbors, toy
 from lm import pretrain
-from lm.nets import load_lm
+from lm.loading import load_lm
 
 
 @pytest.fixture(scope='module')
