@@ -64,13 +64,17 @@ class Alone:
         """Context of the step `number`, within which random numbers concern the share."""
         return contextlib.nullcontext()
 
+    def touch(self, ids):
+        """Notes words of the step's global batch; `reviews` does so by itself."""
+
     def backward(self, loss, values, model, embedding=None):
         """Leaves the global batch's gradient in the model's parameters.
 
         Args:
             loss: of this process, a Variable.
             values: named parts of it and such, to be reported.
-            embedding: parameter of which only the rows of the step's words have a gradient.
+            embedding: parameter of which only the rows of the step's words have a gradient;
+                None: there is none.
 
         Returns:
             `values`, added up over all processes.
@@ -134,8 +138,7 @@ class Team:
             np.random.set_state(common)
 
     def touch(self, ids):
-        """Notes words of the step's global batch that do not come through `reviews`."""
-        self._touched.append(ids)
+        self._touched.append(ids.ravel())
 
     def noise(self, xp, shape):
         """The share's rows of normally distributed noise for the last batch of reviews."""
@@ -262,9 +265,9 @@ def join(name, out, seed):
         try:
             yield team
         except BaseException as error:
-            if team.size > 1:
-                _end_all(team, error, helper)
             _dismiss(helper)
+            if team.size > 1:
+                _end_all(team, error)
             raise
         _dismiss(helper)
 
@@ -316,7 +319,7 @@ def _dismiss(helper):
         helper.wait()
 
 
-def _end_all(team, error, helper):
+def _end_all(team, error):
     """Says what went wrong and ends every process; an error of all is said by process 0."""
     if not team.writes:
         time.sleep(2)
@@ -324,5 +327,5 @@ def _end_all(team, error, helper):
         print('error:', ' '.join(str(error).split()), file=sys.stderr, flush=True)
     elif not isinstance(error, (SystemExit, KeyboardInterrupt)):
         traceback.print_exc()
-    _dismiss(helper)
     team.communicator.mpi_comm.Abort(2)
+    os._exit(2)  # before anything tries to take leave of processes that are gone
