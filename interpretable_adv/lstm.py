@@ -149,9 +149,9 @@ class Layer(function_node.FunctionNode):
         # being a power of two), so that a single tanh serves all four gates.
         scale = np.repeat(SCALES, h0.shape[1])
         gates = x.dot((input_weights * scale[:, None]).T)
-        gates += bias * scale
         run = kernels.lstm_forward if kernels.available else forward_steps
-        cells, tanh_cells, hidden = run(gates, recurrent_weights, h0, c0, self.packing.offsets)
+        cells, tanh_cells, hidden = run(
+            gates, bias * scale, recurrent_weights, h0, c0, self.packing.offsets)
         self.saved = gates, cells, tanh_cells, hidden, input_weights, recurrent_weights
         self.retain_inputs((0, 1, 2))
         last = self.packing.last
@@ -175,7 +175,9 @@ class Layer(function_node.FunctionNode):
             products = np.split(grad_gates.T.dot(x), 4)
             gradients.update((3 + gate, product) for gate, product in zip(GATES, products))
         if wanted & set(range(7, 11)):
-            previous = np.concatenate((h0, hidden[self.packing.previous]))
+            previous = np.empty_like(hidden)
+            previous[:len(h0)] = h0
+            np.take(hidden, self.packing.previous, axis=0, out=previous[len(h0):], mode='clip')
             products = np.split(grad_gates.T.dot(previous), 4)
             gradients.update((7 + gate, product) for gate, product in zip(GATES, products))
         if wanted & set(range(11, 19)):
@@ -187,12 +189,13 @@ class Layer(function_node.FunctionNode):
         return tuple(chainer.Variable(gradients[index]) for index in indexes)
 
 
-def forward_steps(gates, weights, h0, c0, offsets):
+def forward_steps(gates, bias, weights, h0, c0, offsets):
     """The recurrence, on NumPy; `kernels.lstm_forward` does the same.
 
     Args:
-        gates: `(N, 4H)`, columns i, f, o, c: the projected inputs with biases, those of the
-            sigmoids halved. Overwritten by the gates' activations.
+        gates: `(N, 4H)`, columns i, f, o, c: the projected inputs, those of the sigmoids
+            halved. Overwritten by the gates' activations.
+        bias: `(4H,)`, those of the sigmoids halved.
         weights: recurrent weights of i, f, o, c, each `(H, H)`, none halved.
         h0, c0: `(B, H)`, initial states in sorted order.
         offsets: `(T + 1,)`, see `Packing`.
@@ -204,6 +207,7 @@ def forward_steps(gates, weights, h0, c0, offsets):
     weights = np.concatenate([w * scale for w, scale in zip(weights, SCALES)]).T
     cells, tanh_cells, hidden = (np.empty((len(gates), units), np.float32) for _ in range(3))
     product_buffer, state_buffer = (np.empty((len(h0), n), np.float32) for n in (4 * units, units))
+    gates += bias
     h, c = h0, c0
     for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
         n = stop - start

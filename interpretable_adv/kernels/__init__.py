@@ -16,7 +16,7 @@ _pointer = ctypes.c_void_p
 
 class _LSTMForward(ctypes.Structure):
     _fields_ = [('weights', _pointer * 4)] + [(name, _pointer) for name in (
-        'packed', 'gates', 'cells', 'tanh_cells', 'hidden', 'h0', 'c0', 'offsets')] + [
+        'packed', 'bias', 'gates', 'cells', 'tanh_cells', 'hidden', 'h0', 'c0', 'offsets')] + [
         ('steps', ctypes.c_int64), ('units', ctypes.c_int64)]
 
 
@@ -58,7 +58,12 @@ def _load():
         if path.exists():
             try:
                 library = ctypes.CDLL(str(path))
-            except OSError:  # built for another machine
+                library.kernels_argument_bytes.restype = ctypes.c_int64
+                size = library.kernels_argument_bytes()
+            except (OSError, AttributeError):  # built for another machine, or long ago
+                continue
+            if size != sum(map(ctypes.sizeof, (
+                    _LSTMForward, _LSTMBackward, _Adam, _SquareSum, _SegmentSum, _TopK))):
                 continue
             library.kernels_select.restype = ctypes.c_char_p
             library.kernels_select.argtypes = [ctypes.c_char_p]
@@ -145,17 +150,18 @@ def _pad_weights(weights, units):
             for w in weights]
 
 
-def lstm_forward(gates, weights, h0, c0, offsets):
+def lstm_forward(gates, bias, weights, h0, c0, offsets):
     """`lstm.forward_steps`, for any number of units: more, without weights, stay zero."""
     rows, own_units = len(gates), h0.shape[1]
     units = own_units + -own_units % unit_multiple()
     weights, own_gates = _pad_weights(weights, units), gates
-    gates, h0, c0 = _pad(gates, 4, units), _pad(h0, 1, units), _pad(c0, 1, units)
+    gates, bias = _pad(gates, 4, units), _pad(bias[None], 4, units)
+    h0, c0 = _pad(h0, 1, units), _pad(c0, 1, units)
     cells, tanh_cells, hidden = (np.empty((rows, units), np.float32) for _ in range(3))
     packed = np.empty(4 * units * units, np.float32)
     _run(_library.kernels_lstm_forward, _LSTMForward(
         (_pointer * 4)(*map(_address, weights)),
-        *map(_address, (packed, gates, cells, tanh_cells, hidden, h0, c0, offsets)),
+        *map(_address, (packed, bias, gates, cells, tanh_cells, hidden, h0, c0, offsets)),
         len(offsets) - 1, units), units >= _PARALLEL_UNITS)
     if gates is not own_gates:
         own_gates[...] = _unpad(gates, 4, own_units)

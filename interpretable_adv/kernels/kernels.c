@@ -41,6 +41,13 @@ const char *kernels_select(const char *name)
     return found->name;
 }
 
+/* Python compares this with its own sizes, and does without an outdated library. */
+int64_t kernels_argument_bytes(void)
+{
+    return sizeof(struct lstm_forward) + sizeof(struct lstm_backward) + sizeof(struct adam)
+        + sizeof(struct square_sum) + sizeof(struct segment_sum) + sizeof(struct top_k);
+}
+
 int64_t kernels_unit_multiple(void) { return selected->unit_multiple; }
 
 void kernels_lstm_forward(struct lstm_forward *a, int threads)

@@ -9,7 +9,8 @@
 struct lstm_forward {
     const float *weights[4];   /* recurrent weights of i, f, o, c: each (units, units) */
     float *packed;             /* 4 * units * units floats of scratch space */
-    float *gates;              /* (rows, 4 * units): halved projections in, activations out */
+    const float *bias;         /* (4 * units), halved for i, f, o, as the projections are */
+    float *gates;              /* (rows, 4 * units): projected inputs in, activations out */
     float *cells, *tanh_cells, *hidden;  /* (rows, units), out */
     const float *h0, *c0;      /* (reviews, units) */
     const int64_t *offsets;    /* (steps + 1) */

@@ -1,7 +1,7 @@
 /* The recurrence of an LSTM layer over a packed batch, forward and backward.
  *
  * Forward, for each step and all its rows, with z the projected inputs found in `gates`:
- *     z += h' U,  i, f, o = sigmoid(z),  g = tanh(z),  c = f c' + i g,  h = o tanh(c)
+ *     z += h' U + b,  i, f, o = sigmoid(z),  g = tanh(z),  c = f c' + i g,  h = o tanh(c)
  * Backward, from the last step to the first:
  *     dz_o = dh tanh(c) o (1 - o)       dc += dh o (1 - tanh²(c))
  *     dz_i = dc g i (1 - i)    dz_f = dc c' f (1 - f)    dz_g = dc i (1 - g²)
@@ -64,7 +64,8 @@ INLINE void forward_tile(int row_count, const struct lstm_forward *a, long block
         for (int r = 0; r < row_count; r++)
 #pragma GCC unroll 4
             for (int v = 0; v < TILE_VECTORS; v++)
-                sums[r][v] = load(gates + r * 4 * units + (first + v) * units);
+                sums[r][v] = load(gates + r * 4 * units + (first + v) * units)
+                    + load(a->bias + (first + v) * units + unit);
         multiply_tile(row_count, h, units,
                       a->packed + unit * 4 * units + first * units * LANES, a->units, sums);
 #pragma GCC unroll 6

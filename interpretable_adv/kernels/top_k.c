@@ -7,9 +7,9 @@
 
 INLINE int any_greater(vector a, vector b)
 {
-#if LANES == 16
+#if LANES == 16 && defined(__AVX512F__)
     return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) != 0;
-#elif LANES == 8
+#elif LANES == 8 && defined(__AVX2__)
     return _mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ)) != 0;
 #else
     int any = 0;

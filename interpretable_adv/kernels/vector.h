@@ -23,12 +23,12 @@ INLINE vector load(const float *from) { return *(const loose_vector *)from; }
 INLINE void store(float *to, vector x) { *(loose_vector *)to = x; }
 INLINE vector spread(float x) { return x - (vector){0}; }
 
-#if LANES == 16
+#if LANES == 16 && defined(__AVX512F__)
 INLINE vector multiply_add(vector a, vector b, vector c) { return _mm512_fmadd_ps(a, b, c); }
 INLINE vector square_root(vector x) { return _mm512_sqrt_ps(x); }
 INLINE vector smaller(vector a, vector b) { return _mm512_min_ps(a, b); }
 INLINE vector larger(vector a, vector b) { return _mm512_max_ps(a, b); }
-#elif LANES == 8
+#elif LANES == 8 && defined(__FMA__)
 INLINE vector multiply_add(vector a, vector b, vector c) { return _mm256_fmadd_ps(a, b, c); }
 INLINE vector square_root(vector x) { return _mm256_sqrt_ps(x); }
 INLINE vector smaller(vector a, vector b) { return _mm256_min_ps(a, b); }
