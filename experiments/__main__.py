@@ -1,8 +1,9 @@
 """Regenerates the paper's tables and figures: python -m experiments all --preset toy"""
+import contextlib
 import os
 import pathlib
 
-from experiments import paper_tables, presets, runner, tables
+from experiments import collect, grid_search, paper_tables, presets, runner, tables
 from experiments import plan as plans
 from interpretable_adv import cli
 from interpretable_adv.cli import UserError
@@ -10,9 +11,15 @@ from interpretable_adv.cli import UserError
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 # What each target runs, and which tables come out.
+TABLE1 = paper_tables.table1, paper_tables.equal_strength
+TABLE2 = (paper_tables.table2,)
+TABLE3 = paper_tables.table3, paper_tables.significance_table
 TARGETS = {
-    'table2': ((plans.table2,), (paper_tables.table2,)),
-    'table3': ((plans.table3,), (paper_tables.table3, paper_tables.significance_table)),
+    'table1': ((plans.table1,), TABLE1),
+    'table2': ((plans.table2,), TABLE2),
+    'table3': ((plans.table3,), TABLE3),
+    'figures': ((plans.figures,), ()),
+    'all': ((plans.table2, plans.table3, plans.table1, plans.figures), TABLE1 + TABLE2 + TABLE3),
 }
 
 
@@ -21,7 +28,8 @@ def make_parser():
         prog='python -m experiments', description=__doc__,
         usage='%(prog)s TARGET [flags] [section.flag=value …]')
     add = parser.add_argument
-    add('target', choices=TARGETS, help='what to regenerate')
+    add('target', choices=(*TARGETS, 'grid_search', 'collect'),
+        help='what to regenerate; collect: copy results to experiments/results/PRESET')
     add('overrides', nargs='*', metavar='section.flag=value',
         help="changes of the preset, e.g. train.n_epoch=3 adv.xi_var=2; give RUNS another folder "
              'to keep the runs apart')
@@ -45,20 +53,72 @@ def make_parser():
 def main(argv=None):
     settings = make_parser().parse_intermixed_args(argv)
     preset = presets.load(settings.preset, settings.overrides)
-    seeds = presets.parse_seeds(settings.seeds) if settings.seeds else preset.seeds
+    seeds = presets.parse_seeds(settings.seeds) if settings.seeds else None
     places = find_places(settings, preset)
+    if settings.target == 'collect':
+        collect_results(places, os.path.join('experiments', 'results', preset.name))
+    elif settings.target == 'grid_search':
+        search_grid(settings, preset, places, seeds or preset.seeds[:1])
+    else:
+        regenerate(settings, preset, places, seeds or preset.seeds)
 
+
+def regenerate(settings, preset, places, seeds):
+    """Runs what a target needs, then prints its tables and the paths of its figures."""
     builders, table_makers = TARGETS[settings.target]
     plan = plans.merge(*(build(preset, places, seeds) for build in builders))
-    plans.check(plan)
     if settings.dry_run:
         runner.dry_run(plan, places.run('jobs'))
         return
     runner.Runner(plan, places.run('jobs'), settings.jobs).run()
     for make in table_makers:
-        table = make(places.runs)
-        path = tables.write(table, places.run('tables'))
+        show(make(places.runs), places.run('tables'))
+    if plans.figures in builders:
+        print('\nFigures:', *figure_paths(places.run('figures')), sep='\n  ')
+
+
+def show(table, folder):
+    """Writes a table in all forms and prints it."""
+    if table is not None:
+        path = tables.write(table, folder)
         print(f'\n{tables.terminal(table)}({path}.{{{",".join(tables.FORMS)}}})')
+
+
+def search_grid(settings, preset, places, seeds):
+    before = [plans.data_job(preset, places), plans.lm_job(preset, places, preset.lm_seed)]
+
+    def run(jobs):
+        runner.Runner(plans.merge(before, jobs), places.run('jobs'), settings.jobs).run()
+
+    search = grid_search.Search(preset, places, seeds, run)
+    if settings.dry_run:
+        runner.dry_run(plans.merge(before, search.first_jobs()), places.run('jobs'))
+        return
+    search.search()
+    pictures = grid_search.write_results(search, places.run('grid_search'))
+    show(grid_search.table(search), places.run('tables'))
+    print('', *pictures, '', 'For the preset:', grid_search.as_preset(search.chosen), sep='\n')
+
+
+def collect_results(places, target):
+    taken = collect.collect(places.runs, places.data, target)
+    for make in TABLE1 + TABLE2 + TABLE3:
+        with contextlib.suppress(paper_tables.NoResultsError):
+            table = make(target)
+            if table is not None:
+                tables.write(table, os.path.join(target, 'tables'))
+    print(f'{target}: {len(taken)} runs and measurements')
+
+
+def figure_paths(folder):
+    """What to look at: single pictures and the report, then the heatmaps in one line."""
+    names = sorted(name for name in os.listdir(folder) if name.endswith(('.png', '.html')))
+    heatmaps = [name for name in names if name.startswith('review_')]
+    shown = [os.path.join(folder, name) for name in names if name not in heatmaps]
+    if heatmaps:
+        shown.append(f'{os.path.join(folder, heatmaps[0])} … {heatmaps[-1]} '
+                     f'({len(heatmaps)} heatmaps, as PDF too)')
+    return shown
 
 
 def find_places(settings, preset):

@@ -1,4 +1,5 @@
 """The paper's tables, its numbers beside ours."""
+import glob
 import os
 
 import numpy as np
@@ -13,6 +14,11 @@ from lm import pretrain
 TITLES = {'baseline': 'Baseline', 'pretrained': 'Pretrained',
           'adv': 'Pretrained w/ AdvT-Text', 'iadv': 'Pretrained w/ iAdvT-Text',
           'spgd': 'Pretrained w/ SPGD', 'vat': 'Pretrained w/ VAT', 'ivat': 'Pretrained w/ iVAT'}
+ATTACK_TITLES = {'none': 'None (ground-truth corpus)', 'adv': 'Vanilla AdvT-Text',
+                 'iadv': 'iAdvT-Text', 'spgd': 'SPGD',
+                 'adv_sparse': 'Control: AdvT-Text, sparsified only',
+                 'random': 'Control: random, AdvT-Text\'s norms'}
+PAPER_TABLE1 = {'none': 117.93, 'adv': 122.53, 'iadv': 123.86, 'spgd': 119.02}
 PAPER_TABLE2 = {
     'train': {'examples': 21246, 'min': 12, 'max': 2505, 'mean': 242.44},
     'dev': {'examples': 3754, 'min': 11, 'max': 1101, 'mean': 239.86},
@@ -28,6 +34,97 @@ UNREMARKABLE = {*train.FREE_SETTINGS, 'resume', 'random_seed', 'pretrained_model
                 'method'} - {'n_epoch'}
 UNREMARKABLE_LM = {*pretrain.FREE_SETTINGS, 'resume', 'random_seed', 'vocab_sha256'} - {'epoch'}
 OF_ATTACKS = {'xi_var', 'nn_k', 'sparsity', 'update_nearest_batch'}
+
+
+class NoResultsError(UserError):
+    """There are no results to make a table of."""
+
+
+# Table 1 ------------------------------------------------------------------------------------
+
+def table1(folder):
+    """Perplexity of attacked reviews, and beside it how strong each attack was.
+
+    `ours (best)` is measured on the classifier that Table 3 shows.
+    """
+    measured = _perplexities(folder, 'perplexity')
+    if not measured:
+        raise NoResultsError(f'no Table 1 in {folder}: run table1.sh first')
+    runs = results.find(folder)
+    first = next(iter(measured.values()))
+    rows = []
+    for method, title in ATTACK_TITLES.items():
+        by_seed = {seed: row for seed, content in measured.items()
+                   for row in content['rows'] if row['method'] == method}
+        if not by_seed:
+            continue
+        if method in runs:
+            seed = results.best([run for run in runs[method] if run.seed in by_seed]).seed
+        else:  # unattacked, or a control that borrows AdvT's classifier
+            seed = min(by_seed)
+        best, score = by_seed[seed], by_seed[seed]['scores']
+        paper = PAPER_TABLE1.get(method)
+        rows.append([
+            title, f'{best["epsilon"]:g}' if method != 'none' else '', Number(paper),
+            Number(None if paper is None else paper - PAPER_TABLE1['none'], signed=True),
+            Number(score['continuous']['perplexity']),
+            Number(score['continuous']['gap'], signed=True),
+            Spread.of([row['scores']['continuous']['gap'] for row in by_seed.values()],
+                      signed=True),
+            *(Number(score[name]['gap'], signed=True) for name in ('nearest', 'direction')),
+            Number(score['continuous']['flipped'], 1), Number(best['norm_per_word'], 3),
+            Number(best['words_moved'], 1)])
+        if method in ('none', 'spgd'):
+            rows.append(None)
+    notes = [
+        f'{first["n_reviews"]:,} random {first["split"]} reviews. Perplexity and gap: the '
+        'perturbation is added to the language model\'s word vectors, the next words stay '
+        '(continuous). Nearest gap: each word becomes the one nearest to its perturbed vector. '
+        'Direction gap: each moved word becomes the neighbour it moved towards.',
+        'Flipped: predictions that change, in per cent; norm: of a word\'s perturbation, mean; '
+        'moved: words that are moved, in per cent. Each attack is on a classifier trained with '
+        'that method; the two controls are on AdvT\'s.']
+    return Table('table1', 'Table 1: adversarial quality', [
+        'Attack', 'ε', 'paper', 'paper gap', 'ours', 'gap (best)', 'mean ± sd (n)',
+        'nearest gap', 'direction gap', 'flipped', 'norm', 'moved'],
+        rows[:-1] if rows[-1] is None else rows,
+        [*notes, *corpus_notes(folder), *lm_notes(folder)])
+
+
+def equal_strength(folder):
+    """The gap at equal shares of flipped predictions, since one ε per method compares attacks
+    of different strength. None where no sweep was run."""
+    sweeps = {'own classifiers': _perplexities(folder, 'perplexity_sweep'),
+              'one classifier': _perplexities(folder, 'perplexity_common_sweep')}
+    rows, rates, n_reviews = [], (), 0
+    for victims, measured in sweeps.items():
+        for content in measured.values():
+            n_reviews = content['n_reviews']
+            gaps = content['gap_at_flip_rate']['continuous']
+            if rows:
+                rows.append(None)
+            for method, at_rate in gaps.items():
+                rates = tuple(at_rate)
+                rows.append([f'{ATTACK_TITLES[method]}, {victims}',
+                             *(Number(gap, signed=True) for gap in at_rate.values())])
+    if not rows:
+        return None
+    return Table('equal_strength', 'Perplexity gap (continuous) at equal strength', [
+        'Attack', *(f'{rate} % flipped' for rate in rates)], rows, [
+        f'ε is what it takes to flip so many predictions, between the values that were tried, on '
+        f'{n_reviews:,} reviews; – where none of them flips so many.',
+        'Own classifiers: each attack on one trained with that method, the controls on AdvT\'s. '
+        'One classifier: all attacks on the pretrained one.'])
+
+
+def _perplexities(folder, kind):
+    """`{seed: perplexity.json}` of all such runs in a folder."""
+    found = {}
+    for path in sorted(glob.glob(os.path.join(glob.escape(folder), f'{kind}_seed*'))):
+        content = state.read_json(os.path.join(path, 'perplexity.json'))
+        if content:
+            found[int(path.rpartition('_seed')[2])] = content
+    return found
 
 
 # Table 2 ------------------------------------------------------------------------------------
@@ -57,7 +154,7 @@ def corpus_statistics(folder):
     path = os.path.join(folder, 'table2', 'table2.json')
     statistics = state.read_json(path)
     if statistics is None:
-        raise UserError(f'no {path}: run table2.sh first')
+        raise NoResultsError(f'no {path}: run table2.sh first')
     return statistics
 
 
@@ -67,7 +164,7 @@ def table3(folder):
     """Test accuracy and error of all finished runs in a folder."""
     runs = results.find(folder)
     if not runs:
-        raise UserError(f'no finished run in {folder}: run table3.sh first')
+        raise NoResultsError(f'no finished run in {folder}: run table3.sh first')
     rows = []
     for method in dict.fromkeys([*PAPER_TABLE3, *runs]):
         paper = PAPER_TABLE3.get(method)

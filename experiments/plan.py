@@ -3,13 +3,16 @@
     experiments/data/<dataset>/          the corpus
     experiments/runs/<preset>/
         lm_seed1/, adv_seed1/, …         folders of training runs
-        perplexity_seed1/, analysis_seed1/, figures/, table2/
+        perplexity_seed1/, …             Table 1's numbers
+        analysis_seed1/, figures/        perturbation records; pictures and the report
+        table2/                          Table 2's numbers
         jobs/<job>.{json,txt}            command, inputs and times; what the command printed
         tables/                          the paper's tables
 """
 import dataclasses
 import os
 
+from experiments import presets
 from experiments.presets import METHODS
 from interpretable_adv import data_flags, text_files, train
 from interpretable_adv.cli import UserError
@@ -27,7 +30,7 @@ class Job:
     Attributes:
         name: also of its record in `jobs/`.
         folder: where its outputs are.
-        command: module and arguments, for `python -m`.
+        command: arguments of `python`.
         needs: names of the jobs whose outputs it reads.
         outputs: files in `folder`, all there when it is finished; the first one tells two runs of
             the job apart.
@@ -83,9 +86,9 @@ def data_job(preset, places):
     source = []
     if dataset == 'imdb':
         source = ['--archive', places.archive] if places.archive else ['--download']
-    return Job('data', places.data, ('interpretable_adv.data', 'prepare', '--dataset', dataset,
-                                     '--data_dir', places.data, *source),
-               outputs=DATASET_FILES, weight=1)
+    return Job('data', places.data, (
+        '-m', 'interpretable_adv.data', 'prepare', '--dataset', dataset, '--data_dir', places.data,
+        *source), outputs=DATASET_FILES)
 
 
 def table2_job(preset, places):
@@ -95,32 +98,33 @@ def table2_job(preset, places):
     flags = [part for name in data_flags.NAMES
              for part in ('--' + name, str(getattr(settings, name)))]
     return Job('table2', places.run('table2'), (
-        'interpretable_adv.data', 'stats', '--data_dir', places.data, '--json', *flags),
+        '-m', 'interpretable_adv.data', 'stats', '--data_dir', places.data, '--json', *flags),
         needs=('data',), outputs=('table2.json',), settings={'flags': flags},
         stdout='table2.json')
 
 
 def lm_job(preset, places, seed):
     name = run_name('lm', seed)
-    arguments = preset.flags('lm', **{'random-seed': seed, 'data_dir': places.data,
-                                      'out': places.run(name)})
+    arguments = presets.arguments({**preset['lm'], 'random-seed': seed, 'data_dir': places.data,
+                                   'out': places.run(name)})
     settings = pretrain.parse(arguments)
-    return Job(name, places.run(name), ('lm.pretrain', *arguments, *places.device),
+    return Job(name, places.run(name), ('-m', 'lm.pretrain', *arguments, *places.device),
                needs=('data',), outputs=('result.json', 'best.model'), settings=vars(settings),
                trains='lm', epochs=settings.epoch, weight=15 * settings.epoch)
 
 
 def classifier_arguments(preset, method, seed):
-    return preset.flags('train', method, method=METHODS[method], random_seed=seed)
+    return presets.arguments({**preset.merged('train', method), 'method': METHODS[method],
+                              'random_seed': seed})
 
 
 def classifier_settings(preset, method, seed):
     return train.parse(classifier_arguments(preset, method, seed))
 
 
-def classifier_job(preset, places, method, seed, folder=None):
+def classifier_job(preset, places, method, seed, name=None, folder=None):
     """Trains one classifier; all but `baseline` start from the language model."""
-    name = run_name(method, seed)
+    name = name or run_name(method, seed)
     folder = folder or places.run(name)
     lm = run_name('lm', preset.lm_seed)
     start = () if method == 'baseline' else ('--pretrained_model', places.model(lm))
@@ -128,7 +132,7 @@ def classifier_job(preset, places, method, seed, folder=None):
                  '--out', folder)
     settings = train.parse(arguments)
     passes = {'baseline': 1}.get(METHODS[method], 2.7)  # as a step costs, see README
-    return Job(name, folder, ('interpretable_adv.train', *arguments, *places.device),
+    return Job(name, folder, ('-m', 'interpretable_adv.train', *arguments, *places.device),
                needs=('data', lm) if start else ('data',), outputs=('result.json', 'best.model'),
                settings=vars(settings), trains='classifier', epochs=settings.n_epoch,
                weight=2 * passes * settings.n_epoch)
@@ -138,15 +142,125 @@ def predictions_job(places, method, seed):
     """Classifies the test reviews with a trained model, for the tests of significance."""
     run = run_name(method, seed)
     return Job(f'predictions_{run}', places.run(run), (
-        'interpretable_adv.evaluate', '--model', places.model(run), '--data_dir', places.data,
+        '-m', 'interpretable_adv.evaluate', '--model', places.model(run), '--data_dir', places.data,
         '--split', 'test', '--predictions', os.path.join(places.run(run), 'predictions.csv'),
         *places.device), needs=(run,), outputs=('predictions.csv',), weight=1)
 
 
+def perplexity_job(preset, places, seed, common=False, sweep=False):
+    """Table 1: the classifiers of one seed under attack, as the language model reads it.
+
+    Args:
+        common: attack one classifier, `pretrained`, instead of each method's own.
+        sweep: also try many step sizes, for a comparison at equal strength.
+    """
+    name = run_name('_'.join(['perplexity', *['common'] * common, *['sweep'] * sweep]), seed)
+    lm = run_name('lm', preset.lm_seed)
+    victims, models = _victims(preset, places, seed, common)
+    flags = presets.arguments(preset.merged('perplexity', *['sweep'] * sweep,
+                                            **_attack_settings(preset)))
+    return Job(name, places.run(name), (
+        '-m', 'lm.perplexity', '--lm', places.model(lm), '--model', models, '--data_dir',
+        places.data, '--methods', ','.join(['none', *attacks_of(preset), *_controls(preset)]),
+        *flags, '--json', os.path.join(places.run(name), 'perplexity.json'), '--csv',
+        os.path.join(places.run(name), 'reviews.csv'), *places.device),
+        needs=(lm, *victims), outputs=('perplexity.json',), settings={'flags': flags},
+        weight=20 if sweep else 5)
+
+
+def analysis_job(preset, places, seed):
+    """Perturbation records of test reviews, for heatmaps and the report."""
+    name = run_name('analysis', seed)
+    lm = run_name('lm', preset.lm_seed)
+    victims, models = _victims(preset, places, seed)
+    flags = presets.arguments(preset['analysis'])
+    return Job(name, places.run(name), (
+        '-m', 'interpretable_adv.analysis', '--lm', places.model(lm), '--model', models,
+        '--data_dir', places.data, '--methods', ','.join(attacks_of(preset)), *flags,
+        '--out', os.path.join(places.run(name), 'records.jsonl'), *places.device),
+        needs=(lm, *victims), outputs=('records.jsonl',), settings={'flags': flags}, weight=3)
+
+
+def heatmaps_job(preset, places, seed):
+    analysis = run_name('analysis', seed)
+    folder = places.run('figures')
+    flags = presets.arguments(preset['visualize'])
+    return Job('heatmaps', folder, (
+        '-m', 'interpretable_adv.visualize', '--records',
+        os.path.join(places.run(analysis), 'records.jsonl'), '--out', folder, *flags),
+        needs=(analysis,), outputs=('report.html',), settings={'flags': flags}, weight=4)
+
+
+def figure1_job(places):
+    return Job('figure1', places.run('figures'), (
+        '-m', 'figures.figure1', '--out', places.run('figures')),
+        outputs=('figure1.png', 'figure1.pdf'), weight=1)
+
+
+def curves_job(preset, places, seeds):
+    names = [run_name(method, seed) for method in preset.methods for seed in seeds]
+    return Job('training_curves', places.run('figures'), (
+        '-m', 'figures.training_curves', *map(places.run, names), '--out', places.run('figures')),
+        needs=tuple(names), outputs=('training_curves.png', 'training_curves.pdf'),
+        settings={'runs': names}, weight=1)
+
+
+def _attack_settings(preset):
+    """Flags that make Table 1's attacks those of the trainings, where the preset says no other."""
+    settings = {method: classifier_settings(preset, method, 1) for method in attacks_of(preset)}
+    flags = {'epsilon': ','.join(f'{method}={own.xi_var:g}' for method, own in settings.items())}
+    if 'spgd' in settings:
+        flags |= {name: getattr(settings['spgd'], name)
+                  for name in ('nn_k', 'sparsity', 'spgd_iters')}
+    return flags
+
+
+def attacks_of(preset):
+    return [method for method in ATTACKS if method in preset.methods]
+
+
+def _controls(preset):
+    """What stands beside the methods in Table 1; both borrow from AdvT."""
+    return ['adv_sparse', 'random'] if 'adv' in preset.methods else []
+
+
+def _victims(preset, places, seed, common=False):
+    """The classifiers that are attacked, as job names and as a value of `--model`."""
+    if common:
+        name = run_name('pretrained', seed)
+        return (name,), places.model(name)
+    names = {method: run_name(method, seed) for method in attacks_of(preset)}
+    if not names:
+        raise UserError(f'preset {preset.name} trains none of {", ".join(ATTACKS)}, so there is '
+                        'nothing to attack: add one to methods')
+    return tuple(names.values()), ','.join(
+        f'{method}={places.model(name)}' for method, name in names.items())
+
+
 # Plans --------------------------------------------------------------------------------------
 
+def table1(preset, places, seeds):
+    """Every seed with the methods' own classifiers; the first seed also at many step sizes, and
+    with one classifier for all methods."""
+    jobs = [data_job(preset, places), table2_job(preset, places),
+            lm_job(preset, places, preset.lm_seed)]
+    for seed in seeds:
+        jobs += [classifier_job(preset, places, method, seed) for method in attacks_of(preset)]
+        jobs.append(perplexity_job(preset, places, seed))
+    if preset['sweep']:
+        jobs.append(perplexity_job(preset, places, seeds[0], sweep=True))
+        if 'pretrained' in preset.methods:
+            jobs += [classifier_job(preset, places, 'pretrained', seeds[0]),
+                     perplexity_job(preset, places, seeds[0], common=True, sweep=True)]
+    return jobs
+
+
+def table2(preset, places, seeds):
+    return [data_job(preset, places), table2_job(preset, places)]
+
+
 def table3(preset, places, seeds):
-    jobs = [data_job(preset, places), table2_job(preset, places)]
+    jobs = table2(preset, places, seeds)
     if set(preset.methods) - {'baseline'}:
         jobs.append(lm_job(preset, places, preset.lm_seed))
     for seed in seeds:
@@ -156,20 +270,26 @@ def table3(preset, places, seeds):
     return jobs
 
 
-def table2(preset, places, seeds):
-    return [data_job(preset, places), table2_job(preset, places)]
+def figures(preset, places, seeds):
+    """Figure 1; heatmaps and report of the first seed; curves of all trainings."""
+    jobs = [figure1_job(places), data_job(preset, places),
+            lm_job(preset, places, preset.lm_seed)]
+    jobs += [classifier_job(preset, places, method, seed)
+             for seed in seeds for method in preset.methods]
+    return [*jobs, analysis_job(preset, places, seeds[0]),
+            heatmaps_job(preset, places, seeds[0]), curves_job(preset, places, seeds)]
 
 
 def merge(*plans):
-    """Several plans as one, each job once."""
-    return list({job.name: job for plan in plans for job in plan}.values())
+    """Several plans as one, each job once and after those it needs."""
+    jobs = {job.name: job for plan in plans for job in plan}
+    ordered = {}
 
-
-def check(plan):
-    """Refuses a plan in which a job needs one that is not there before it."""
-    seen = set()
-    for job in plan:
+    def add(job):
         for name in job.needs:
-            if name not in seen:
-                raise UserError(f'the plan lacks {name}, which {job.name} needs')
-        seen.add(job.name)
+            add(jobs[name])
+        ordered.setdefault(job.name, job)
+
+    for job in jobs.values():
+        add(job)
+    return list(ordered.values())

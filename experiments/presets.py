@@ -7,6 +7,7 @@ A section holds flags of one command, written as that command takes them:
     [train]        python -m interpretable_adv.train, every classifier
     [adv], …       the same, one method only; wins over [train]
     [perplexity]   python -m lm.perplexity
+    [sweep]        the same, one seed at many step sizes; wins over [perplexity]
     [analysis]     python -m interpretable_adv.analysis
     [visualize]    python -m interpretable_adv.visualize
     [grid_search]  values to try, e.g. `adv.xi_var = 1 2 5`
@@ -23,7 +24,8 @@ FOLDER = pathlib.Path(__file__).parent / 'presets'
 # What `--method` each row of Table 3 is; `pretrained` is the baseline that starts from the LM.
 METHODS = {'baseline': 'baseline', 'pretrained': 'baseline', 'adv': 'adv', 'iadv': 'iadv',
            'spgd': 'spgd', 'vat': 'vat', 'ivat': 'ivat'}
-SECTIONS = ('plan', 'lm', 'train', *METHODS, 'perplexity', 'analysis', 'visualize', 'grid_search')
+SECTIONS = ('plan', 'lm', 'train', *METHODS, 'perplexity', 'sweep', 'analysis', 'visualize',
+            'grid_search')
 PLAN = {'dataset': 'toy', 'seeds': '1', 'lm_seed': '1',
         'methods': 'baseline pretrained adv iadv spgd'}
 
@@ -58,17 +60,21 @@ class Preset:
     def lm_seed(self):
         return parse_seeds(self.plan('lm_seed'))[0]
 
-    def flags(self, *sections, **extra):
-        """Flags of several sections as a list of arguments; later ones win.
+    def merged(self, *sections, **first):
+        """Settings of several sections; later ones win, and all win over `first`."""
+        for section in sections:
+            first.update(self[section])
+        return first
 
-        Args:
-            extra: added last; None leaves a flag out, '' makes it a switch.
-        """
-        merged = {}
-        for values in (*(self[section] for section in sections), extra):
-            merged.update(values)
-        return [part for name, value in merged.items() if value is not None
-                for part in ('--' + name, *([str(value)] if str(value) else []))]
+    def changed(self, section, **values):
+        """The preset with other values in one section."""
+        return Preset(self.name, {**self._sections, section: {**self[section], **values}})
+
+
+def arguments(settings):
+    """Settings as a command's arguments; an empty value makes a switch."""
+    return [part for name, value in settings.items()
+            for part in ('--' + name, *([str(value)] if str(value) else []))]
 
 
 def names():

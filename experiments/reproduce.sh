@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Regenerates the paper's tables. See README.md.
-set -euo pipefail
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-bash "$root/experiments/bootstrap.sh"
-cd "$root"
-data=${DATA_DIR:-experiments/data/toy}
-.venv/bin/python -m interpretable_adv.data prepare --dataset toy --data_dir "$data"
-.venv/bin/python -m interpretable_adv.data stats --data_dir "$data"
+# All tables and figures of the paper: minutes at the preset toy, on a made-up corpus.
+#   bash experiments/reproduce.sh                                    five minutes on two cores
+#   PRESET=small ARCHIVE=aclImdb_v1.tar.gz bash experiments/reproduce.sh     hours, real IMDB
+#   PRESET=paper GPU=0 JOBS=1 bash experiments/reproduce.sh          the paper's size, on a GPU
+# SEEDS='1 2 3', JOBS=2, RUNS=folder, DATA_DIR=folder; --dry-run prints every command;
+# section.flag=value overrides the preset, e.g. train.n_epoch=3. A second call goes on.
+exec bash "$(dirname "${BASH_SOURCE[0]}")/run.sh" all "$@"

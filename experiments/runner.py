@@ -24,7 +24,7 @@ LIVE_SECONDS = 1.0
 
 def shell_line(job, resume=False):
     """The command as one would type it."""
-    line = shlex.join(['python', '-m', *command(job, resume)])
+    line = shlex.join(['python', *command(job, resume)])
     return f'{line} > {shlex.quote(os.path.join(job.folder, job.stdout))}' if job.stdout else line
 
 
@@ -160,7 +160,7 @@ class Runner:
         # The command inherits the lock: it lasts as long as the command, even without us.
         target = open(self._partial(job), 'wb') if job.stdout else None
         process = subprocess.Popen(
-            [sys.executable, '-m', *command(job, resumed)], cwd=self.root, env=self.environment,
+            [sys.executable, *command(job, resumed)], cwd=self.root, env=self.environment,
             stdin=subprocess.DEVNULL, stdout=target or output, stderr=output,
             pass_fds=[output.fileno()])
         if target:

@@ -67,9 +67,12 @@ def look(job, plan, jobs_folder):
 
 
 def _look_at_training(job, plan, record):
+    # With a snapshot the command itself checks once more that it is one of such a run.
+    unfinished = State(
+        RESUME if os.path.exists(os.path.join(job.folder, runs.SNAPSHOT)) else NEW)
     made_with = read_json(os.path.join(job.folder, 'args.json'))
-    if made_with is None:
-        return State(NEW)
+    if not isinstance(made_with, dict):
+        return unfinished
     wanted = _plain(job.settings)
     free = FREE[job.trains]
     reason = (difference(made_with, wanted, ignoring=free)
@@ -84,8 +87,7 @@ def _look_at_training(job, plan, record):
         return State(CHANGED, f'{name} was {longer} and is {job.epochs}')
     if result.get(name) == job.epochs and _has_outputs(job):
         return State(DONE)
-    snapshot = os.path.join(job.folder, runs.SNAPSHOT)
-    return State(RESUME if os.path.exists(snapshot) else NEW)
+    return unfinished
 
 
 def _has_outputs(job):

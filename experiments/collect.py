@@ -1,0 +1,111 @@
+"""Copies what is worth keeping of finished runs to where it is committed.
+
+    experiments/results/<preset>/
+        <run>/args.json, result.json, log         settings, outcome, epochs
+        <run>/predictions.csv.gz                  label and prediction of every test review
+        perplexity_seed1/perplexity.json, …       Table 1's numbers
+        table2/table2.json                        Table 2's numbers
+        tables/                                   the tables in all forms
+        commands.txt                              each command, when it finished, how long it took
+
+Models stay where they are. Paths of the machine are replaced, so the same runs give the same files
+wherever they were made.
+"""
+import csv
+import glob
+import gzip
+import io
+import json
+import os
+import re
+
+from experiments import state
+from interpretable_adv.cli import UserError
+from interpretable_adv.files import atomic_write, make_directory
+
+KEPT = ('args.json', 'result.json', 'log', 'perplexity.json', 'perplexity.png', 'table2.json',
+        'grid_search.json')
+
+
+def collect(runs, data_dir, target):
+    """Fills `target` from the folder `runs`; returns the names of what it took.
+
+    Args:
+        data_dir: folder of the corpus as the runs' settings name it.
+    """
+    places = {os.path.abspath(runs): 'RUNS', runs: 'RUNS',
+              os.path.abspath(data_dir): 'DATA_DIR', data_dir: 'DATA_DIR'}
+    taken = []
+    for folder in _finished(runs):
+        name = os.path.relpath(folder, runs)
+        make_directory(os.path.join(target, name))
+        for file in KEPT:
+            _copy(os.path.join(folder, file), os.path.join(target, name, file), places)
+        predictions = os.path.join(folder, 'predictions.csv')
+        if os.path.exists(predictions):
+            with atomic_write(os.path.join(target, name, 'predictions.csv.gz'), 'wb') as stream:
+                stream.write(compact_predictions(predictions))
+        taken.append(name)
+    if not taken:
+        raise UserError(f'no finished run in {runs}: run table3.sh first')
+    with atomic_write(os.path.join(target, 'commands.txt')) as stream:
+        stream.writelines(_commands(os.path.join(runs, 'jobs'), places))
+    return taken
+
+
+def _finished(runs):
+    """Folders of trainings that have a result, and of measurements."""
+    names = ('*/result.json', 'grid_search/*/result.json', '*/perplexity.json',
+             'table2/table2.json', 'grid_search/grid_search.json')
+    return sorted({os.path.dirname(path) for pattern in names
+                   for path in glob.glob(os.path.join(glob.escape(runs), pattern))})
+
+
+def _copy(source, target, places):
+    if not os.path.exists(source):
+        return
+    if source.endswith('.png'):
+        with open(source, 'rb') as stream:
+            content = stream.read()
+        with atomic_write(target, 'wb') as stream:
+            stream.write(content)
+        return
+    with open(source, encoding='utf-8') as stream:
+        content = without_places(json.load(stream), places)
+    with atomic_write(target) as stream:
+        json.dump(content, stream, indent=1, ensure_ascii=False)
+        stream.write('\n')
+
+
+def without_places(value, places):
+    """The value with paths of the machine replaced in all texts."""
+    if isinstance(value, dict):
+        return {key: without_places(item, places) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_places(item, places) for item in value]
+    if isinstance(value, str):
+        for place in sorted(places, key=len, reverse=True):
+            value = re.sub(rf'(?<![\w/.-]){re.escape(place)}(?=/|$|[\s,])', places[place], value)
+    return value
+
+
+def compact_predictions(path):
+    """`label,prediction` of every review, compressed; the same bytes for the same content."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator='\n')
+    writer.writerow(['label', 'prediction'])
+    with open(path, encoding='utf-8', newline='') as stream:
+        writer.writerows((row['label'], row['prediction']) for row in csv.DictReader(stream))
+    return gzip.compress(text.getvalue().encode(), mtime=0)
+
+
+def _commands(jobs_folder, places):
+    records = [(path, state.read_json(path)) for path in
+               sorted(glob.glob(os.path.join(glob.escape(jobs_folder), '*.json')))]
+    finished = [(record['finished'], os.path.basename(path).removesuffix('.json'), record)
+                for path, record in records if record and record.get('finished')]
+    for when, name, record in sorted(finished, key=lambda entry: entry[:2]):
+        yield f'# {name}: finished {when} after {record["seconds"]:,.0f} s\n'
+        for line in record['commands']:
+            archive = re.sub(r'--archive \S+', '--archive ARCHIVE', line)
+            yield without_places(archive, places) + '\n'

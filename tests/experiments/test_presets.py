@@ -1,0 +1,98 @@
+import pytest
+
+from experiments import presets
+from interpretable_adv import train
+from interpretable_adv.cli import UserError
+from lm import pretrain
+
+
+def write(tmp_path, text):
+    path = tmp_path / 'mine.ini'
+    path.write_text(text, encoding='utf-8')
+    return str(path)
+
+
+def test_presets_of_the_project():
+    assert presets.names() == ['paper', 'small', 'toy']
+    for name in presets.names():
+        assert presets.load(name).methods == ['baseline', 'pretrained', 'adv', 'iadv', 'spgd']
+
+
+@pytest.mark.parametrize('method, expected', [
+    ('baseline', {}), ('pretrained', {}),
+    ('adv', {'xi_var': 5.0}), ('iadv', {'xi_var': 15.0, 'nn_k': 15}),
+    ('spgd', {'xi_var': 25.0, 'nn_k': 15, 'sparsity': 0.75, 'spgd_iters': 1})])
+def test_preset_paper_is_appendix_b(method, expected):
+    preset = presets.load('paper')
+    arguments = presets.arguments(preset.merged('train', method))
+    settings = vars(train.parse([*arguments, '--method', presets.METHODS[method]]))
+    shared = {'emb_dim': 256, 'hidden_dim': 1024, 'hidden_cls_dim': 30, 'alpha': 0.001,
+              'clip': 4.0, 'update_nearest_batch': 50, 'min_count': 1, 'lower': 0}
+    for name, value in {**shared, **expected}.items():
+        assert settings[name] == value, name
+    assert len(preset.seeds) >= 5
+
+
+def test_preset_papers_language_model_is_appendix_b():
+    settings = vars(pretrain.parse(presets.arguments(presets.load('paper')['lm'])))
+    for name, value in {'unit': 1024, 'n_units_word': 256, 'alpha': 0.001, 'alpha_decay': 0.9999,
+                        'decay_if_fail': True, 'bproplen': 35, 'gradclip': 5.0,
+                        'forget_bias': 1.0, 'adaptive_softmax': True, 'valid_split': 'dev'}.items():
+        assert settings[name] == value, name
+
+
+def test_sections_switches_comments_and_case(tmp_path):
+    preset = presets.load(write(tmp_path, '# first\n[train]\nn_epoch = 3  # why\nToken =\n'
+                                          '[adv]\nn_epoch = 5\n'))
+    assert preset.name == 'mine'
+    assert preset['train'] == {'n_epoch': '3', 'Token': ''}
+    assert presets.arguments(preset['train']) == ['--n_epoch', '3', '--Token']
+    assert preset.merged('train', 'adv', alpha='1')['n_epoch'] == '5'
+    assert preset['lm'] == {}
+
+
+def test_overrides_win(tmp_path):
+    path = write(tmp_path, '[train]\nn_epoch = 3\n')
+    preset = presets.load(path, ['train.n_epoch=7', 'spgd.xi_var=2', 'grid_search.adv.xi_var=1 2',
+                                 'plan.seeds=4 5', 'sweep.sweep_epsilon='])
+    assert preset['train'] == {'n_epoch': '7'}
+    assert preset['spgd'] == {'xi_var': '2'}
+    assert preset['grid_search'] == {'adv.xi_var': '1 2'}
+    assert preset.seeds == [4, 5]
+
+
+def test_changed_leaves_the_original_alone():
+    preset = presets.load('toy')
+    other = preset.changed('adv', xi_var='9')
+    assert other['adv']['xi_var'] == '9' != preset['adv']['xi_var']
+    assert other['train'] == preset['train']
+
+
+@pytest.mark.parametrize('overrides', [
+    ['n_epoch=3'], ['train.n_epoch'], ['nowhere.n_epoch=3'], ['train.=3'], ['plan.colour=red']])
+def test_wrong_overrides_are_told(overrides):
+    with pytest.raises(UserError):
+        presets.load('toy', overrides)
+
+
+@pytest.mark.parametrize('text', ['n_epoch = 3', '[train', '[nowhere]\na = 1', '[plan]\nx = 1',
+                                  '[train]\na = 1\na = 2'])
+def test_wrong_files_are_told(tmp_path, text):
+    with pytest.raises(UserError, match='mine.ini'):
+        presets.load(write(tmp_path, text))
+
+
+def test_unknown_preset_names_the_known_ones():
+    with pytest.raises(UserError, match='paper, small, toy'):
+        presets.load('huge')
+
+
+@pytest.mark.parametrize('text, seeds', [('1 2 5', [1, 2, 5]), ('3,4', [3, 4]), ('0', [0])])
+def test_seeds(text, seeds):
+    assert presets.parse_seeds(text) == seeds
+
+
+@pytest.mark.parametrize('text', ['', 'one', '1 1', '-2', '1.5'])
+def test_wrong_seeds(text):
+    with pytest.raises(UserError):
+        presets.parse_seeds(text)
