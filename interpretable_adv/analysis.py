@@ -17,7 +17,7 @@ import time
 import chainer
 import numpy as np
 
-from interpretable_adv import attacks, checkpoints, cli, data_flags, devices, records
+from interpretable_adv import attacks, checkpoints, cli, data_flags, devices, readings, records
 from interpretable_adv.cli import UserError, at_least, share
 from interpretable_adv.files import atomic_write
 from interpretable_adv.neighbor_table import NeighborTable
@@ -205,13 +205,13 @@ def method_settings(argv, settings, method, path, epsilons):
     return chosen
 
 
-def build_adversary(method, model, corpus, settings):
+def build_adversary(method, victim, corpus, settings):
     """An `Adversary` from the settings of its method."""
     limit = corpus.train_vocab_size + 2 if settings.use_limit_vocab else corpus.n_vocab
     if settings.nn_k + settings.nn_k_offset > limit:
         raise UserError(f'--nn_k {settings.nn_k}: there are only {limit} words to choose '
                         'neighbours from; give a smaller number')
-    table = NeighborTable(model.word_embed.W.array, settings.nn_k, limit, settings.nn_k_offset)
+    table = victim.neighbors(settings.nn_k, limit, settings.nn_k_offset)
     virtual = method in ('vat', 'ivat')
     options = {'level': 'sentence' if settings.norm_sentence_level else 'word',
                'first_scale': settings.xi_var_first, 'virtual': virtual,
@@ -224,7 +224,29 @@ def build_adversary(method, model, corpus, settings):
             bool(settings.spgd_toward_only), rank=settings.sparsity_rank, **options)
     else:
         attack = attacks.AdvT(settings.xi_var, **options)
-    return Adversary(method, model, attack, table, settings.xi_var, virtual)
+    return Adversary(method, victim.model, attack, table, victim.nearest_words, settings.xi_var,
+                     virtual)
+
+
+class Victim:
+    """A classifier with its tables of neighbours, which methods may share."""
+
+    def __init__(self, path, corpus, device):
+        self.model = checkpoints.load_classifier(path, corpus.words)
+        n_class = len(self.model.output_layer.b)
+        if n_class != corpus.n_class:
+            raise UserError(f'{path} tells {n_class} classes apart, the corpus has '
+                            f'{corpus.n_class}; use the data folder it was trained with')
+        self.model.to_device(device)
+        self.nearest_words = readings.NearestWords(self.model.word_embed.W.array)
+        self._tables = {}
+
+    def neighbors(self, k, limit, offset):
+        """The `NeighborTable` with these settings."""
+        if (k, limit, offset) not in self._tables:
+            self._tables[k, limit, offset] = NeighborTable(
+                self.model.word_embed.W.array, k, limit, offset)
+        return self._tables[k, limit, offset]
 
 
 class Progress:
@@ -351,16 +373,10 @@ def main(argv=None):
     chosen = choose_reviews(split.sequences, settings.analysis_limit, indices, settings.sample,
                             seed)
 
-    models = {}
-    for path in dict.fromkeys(paths[method] for method in methods):
-        models[path] = checkpoints.load_classifier(path, corpus.words)
-        models[path].to_device(device)
-        n_class = len(models[path].output_layer.b)
-        if n_class != corpus.n_class:
-            raise UserError(f'{path} tells {n_class} classes apart, {settings.data_dir} has '
-                            f'{corpus.n_class}; use the data folder it was trained with')
+    victims = {path: Victim(path, corpus, device)
+               for path in dict.fromkeys(paths[method] for method in methods)}
     adversaries = [
-        build_adversary(method, models[paths[method]], corpus,
+        build_adversary(method, victims[paths[method]], corpus,
                         method_settings(argv, settings, method, paths[method], epsilons))
         for method in methods]
     perplexities = None

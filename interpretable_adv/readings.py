@@ -71,13 +71,15 @@ def neighbor_cosines(embeddings, ids, neighbors, direction):
     Args:
         embeddings: `(n_vocab, D)`.
         ids: words `(N,)`.
-        neighbors: ids `(N, K)`.
+        neighbors: ids `(N, K)`, the same for each occurrence of a word.
         direction: perturbation divided by ε, `(N, D)`.
 
     Returns:
         `(N, K)`.
     """
     xp = backend.get_array_module(direction)
-    units = perturbations.directions(embeddings[ids], embeddings[neighbors])
+    # Words repeat within a batch; the directions to a word's neighbours are computed once.
+    unique, first, inverse = xp.unique(ids, return_index=True, return_inverse=True)
+    units = perturbations.directions(embeddings[unique], embeddings[neighbors[first]])
     size = xp.sqrt(perturbations.NORM_EPSILON + (direction * direction).sum(axis=1, keepdims=True))
-    return xp.matmul(units, (direction / size)[:, :, None])[:, :, 0]
+    return xp.matmul(units[inverse], (direction / size)[:, :, None])[:, :, 0]

@@ -17,14 +17,14 @@ class Adversary:
         model: the classifier.
         attack: one of `attacks`, called on the model.
         table: neighbours that the records list, indexed by word ids.
+        nearest_words: a `readings.NearestWords` of the model's embeddings.
         epsilon: step size of the attack.
         virtual: whether the attack is against the model's own output instead of the label.
     """
 
-    def __init__(self, method, model, attack, table, epsilon, virtual=False):
+    def __init__(self, method, model, attack, table, nearest_words, epsilon, virtual=False):
         self.method, self.model, self.attack, self.table = method, model, attack, table
-        self.epsilon, self.virtual = epsilon, virtual
-        self.nearest_words = readings.NearestWords(model.word_embed.W.array)
+        self.nearest_words, self.epsilon, self.virtual = nearest_words, epsilon, virtual
 
     def __call__(self, sequences, labels):
         """Attacks a batch of reviews.

@@ -70,7 +70,8 @@ def test_cosines():
     generator = np.random.RandomState(2)
     embeddings = generator.normal(size=(30, 6)).astype('f')
     ids = generator.randint(0, 30, 12)
-    neighbors = generator.randint(0, 30, (12, 4))
+    neighbors = generator.randint(0, 30, (30, 4))[ids]
+    assert len(set(ids.tolist())) < 12  # words repeat
     direction = generator.normal(size=(12, 6)).astype('f')
     direction[3] = 0
     found = readings.neighbor_cosines(embeddings, ids, neighbors, direction)
