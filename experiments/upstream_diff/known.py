@@ -13,6 +13,7 @@ from experiments.upstream_diff.checks import Check, Section
 from experiments.upstream_diff.files import ROOT
 from experiments.upstream_diff.numbers import largest, run_here
 from interpretable_adv import attacks, data, neighbors, perturbations, train
+from interpretable_adv.cli import UserError
 from interpretable_adv.nets import Classifier
 
 HEADING = '## Differences from upstream and from the paper'
@@ -53,7 +54,7 @@ def runs_here(work):
     for name in ('demo_cpu', 'demo_eval', 'demo_limit_vocab'):
         yield run_here(name, 'train', jobs[name]['argv'], small, work, stop=1)
     yield run_here('demo_lm_size', 'train',
-                   [*jobs['demo_lm_size']['argv'], '--emb_dim', '16', '--hidden_dim', '24'],
+                   [*jobs['demo_lm_size']['argv'], '--emb_dim', '256', '--hidden_dim', '24'],
                    small, work, stop=1)
     yield run_here('demo_missing_tail', 'pretrain', jobs['demo_missing_tail']['argv'], large,
                    work, stop=recording.LM_WINDOWS)
@@ -212,6 +213,17 @@ class Evidence:
         return ('a word twice in one review is ' + ('known' if 'twice' in words else 'unknown')
                 + ', a word in two reviews is ' + ('known' if 'here' in words else 'unknown'))
 
+    # Other differences: what is refused.
+
+    def d1(self):
+        return _refusal(['--use_bilstm', '1'])
+
+    def d2(self):
+        return _refusal(['--dataset', 'elec'])
+
+    def d3(self):
+        return _refusal(['--nn_k_offset', '-1'])
+
     # What both sides did.
 
     def _both(self, name, prefix=''):
@@ -224,7 +236,8 @@ class Evidence:
                                        else 'goes on without a word')
         if here is None:
             return text
-        steps = f'{len(here["steps"])} steps done' if here['steps'] else 'done'
+        done = len(here['steps'])
+        steps = f'{done} {"step" if done == 1 else "steps"} done' if done else 'done'
         return f'{text}; here: ' + (f'error: {here["error"]}' if here['error'] else steps)
 
     def _ours(self, name):
@@ -246,6 +259,14 @@ class Evidence:
         return None if text is None else ast.parse(text)
 
 
+def _refusal(argv):
+    try:
+        train.parse(argv)
+    except UserError as error:
+        return f'here: error: {error}'
+    return 'here: accepted'
+
+
 def _short(text):
     return text if len(text) <= 90 else text[:89] + '…'
 
@@ -260,11 +281,16 @@ def _habits(root, names):
             if isinstance(node, ast.Import):
                 pickles += any(alias.name == 'pickle' for alias in node.names)
             elif isinstance(node, ast.Call) and getattr(node.func, 'id', None) == 'open':
-                keywords = {keyword.arg: keyword.value for keyword in node.keywords}
-                mode = keywords.get('mode', node.args[1] if len(node.args) > 1 else None)
-                binary = isinstance(mode, ast.Constant) and 'b' in str(mode.value)
-                opens += not binary and 'encoding' not in keywords
+                opens += not _is_binary_or_encoded(node)
     return f'{pickles} files import pickle, {opens} opens without an encoding'
+
+
+def _is_binary_or_encoded(call):
+    keywords = {keyword.arg: keyword.value for keyword in call.keywords}
+    mode = keywords.get('mode', call.args[1] if len(call.args) > 1 else ast.Constant(''))
+    modes = [node.value for node in ast.walk(mode) if isinstance(node, ast.Constant)]
+    return ('encoding' in keywords or any('b' in str(mode) for mode in modes)
+            or ast.unparse(call.args[0]) == 'os.devnull')
 
 
 def _random_directions():

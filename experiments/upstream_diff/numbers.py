@@ -205,15 +205,22 @@ def compare_runs(recordings, ours):
                 checks.append(Check(SHOWN[method], False, f'upstream stopped: {error}'))
             elif os.path.exists(os.path.join(ours, name + '.json')):
                 theirs = _read(recordings.path(f'{prefix}traj_{method}.json'))
-                checks += _run(SHOWN[method], theirs, _read(os.path.join(ours, name + '.json')),
-                               recordings.stop, method == 'lm')
+                checks += compare_run(
+                    SHOWN[method], theirs, _read(os.path.join(ours, name + '.json')),
+                    recordings.stop, method == 'lm')
         if checks:
             sections.append(Section(
                 f'Trajectories on {prefix or ""}{os.path.basename(data_dir)}', checks))
     return sections
 
 
-def _run(title, theirs, here, stop, is_lm):
+def compare_run(title, theirs, here, stop=0, is_lm=False):
+    """
+    Args:
+        theirs: a recorded trajectory.
+        here: what `ours.repeat` returned.
+        stop: steps after which both were ended; 0: they came to their ends.
+    """
     if here['error']:
         return [Check(title, False, f'ours stopped: {here["error"]}')]
     if is_lm:

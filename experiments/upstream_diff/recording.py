@@ -131,7 +131,7 @@ def _write_models(work, small, large_lm):
              for name in ('classifier', 'lm', 'small_lm')}
     np.random.seed(5)
     checkpoints.save_classifier(paths['classifier'], Classifier(n_vocab, **SIZES))
-    checkpoints.save_lm(paths['small_lm'], RNNForLM(n_vocab, 24, 16))
+    checkpoints.save_lm(paths['small_lm'], RNNForLM(n_vocab, 24, 256))
     if large_lm:
         checkpoints.save_lm(paths['lm'], RNNForLM(n_vocab, 1024, 256))
     return paths
