@@ -10,12 +10,17 @@ import numpy as np
 from chainer import backend
 
 BLOCK_ELEMENTS = 1 << 24  # scores held at a time: 64 MB in float32
+CACHE_ELEMENTS = 1 << 15  # scores worked on at a time on a CPU, so that they stay in its cache
 
 
 class SoftmaxNLL:
     """Negative log-likelihood of `softmax(hidden · weightᵀ + bias)`, and its gradients.
 
     Plain arrays in and out, NumPy or CuPy; a building block of the function nodes.
+
+    With scores `z`, their row's maximum `m`, `e = exp(z − m)` and `s = Σ e`, the loss of a row is
+    `m + log s − z_t` and its gradient with respect to z is `(e − s [t]) / s`. The division by s is
+    left to the small arrays on either side of the products.
 
     Args:
         hidden: `(N, D)`.
@@ -34,54 +39,55 @@ class SoftmaxNLL:
     def forward(self):
         """Returns `-log softmax(...)[targets]`, shape `(N,)`."""
         xp = backend.get_array_module(self.hidden)
-        rows = len(self.hidden)
-        chosen = xp.empty(rows, self.hidden.dtype)
+        chosen = xp.empty(len(self.hidden), self.hidden.dtype)
+        log_partition = None
         for block in self.blocks:
-            scores = self._scores(block)
+            scores = self.hidden.dot(self.weight[block].T)
             inside, columns = self._targets_in(block, xp)
             chosen[inside] = scores[inside, columns]
-            block_peak = scores.max(axis=1)
-            if block is self.blocks[0]:
-                peak, total = block_peak, None
-            else:
-                new_peak = xp.maximum(peak, block_peak)
-                total *= xp.exp(peak - new_peak)
-                peak = new_peak
-            scores -= peak[:, None]
-            xp.exp(scores, out=scores)
-            total = scores.sum(axis=1) if total is None else total + scores.sum(axis=1)
-        self.exponentials = scores if len(self.blocks) == 1 else None
-        self.total = total
-        self.log_partition = peak + xp.log(total)
-        return self.log_partition - chosen
+            if self.bias is not None:
+                chosen[inside] += self.bias[block][columns]
+            peak, total = _exponentiate(scores, None if self.bias is None else self.bias[block])
+            here = peak + xp.log(total)
+            log_partition = here if log_partition is None else xp.logaddexp(log_partition, here)
+        if len(self.blocks) == 1:
+            scores[inside, columns] -= total
+            self.kept = scores, total
+        else:
+            self.kept = None
+        self.log_partition = log_partition
+        return log_partition - chosen
 
     def backward(self, gradient):
         """Returns the gradients of hidden, weight and bias for that of the result, `(N,)`."""
+        if self.kept is not None:
+            scores, total = self.kept
+            return self._products(scores, self.weight, gradient / total)
         xp = backend.get_array_module(self.hidden)
         g_hidden = xp.zeros_like(self.hidden)
         g_weight = xp.empty_like(self.weight)
         g_bias = None if self.bias is None else xp.empty_like(self.bias)
         for block in self.blocks:
-            if self.exponentials is not None:
-                g_scores = self.exponentials * (gradient / self.total)[:, None]
-            else:
-                g_scores = self._scores(block)
-                g_scores -= self.log_partition[:, None]
-                xp.exp(g_scores, out=g_scores)
-                g_scores *= gradient[:, None]
+            scores = self.hidden.dot(self.weight[block].T)
+            if self.bias is not None:
+                scores += self.bias[block]
+            scores -= self.log_partition[:, None]
+            xp.exp(scores, out=scores)
             inside, columns = self._targets_in(block, xp)
-            g_scores[inside, columns] -= gradient[inside]
-            g_hidden += g_scores.dot(self.weight[block])
-            g_weight[block] = g_scores.T.dot(self.hidden)
+            scores[inside, columns] -= 1
+            parts = self._products(scores, self.weight[block], gradient)
+            g_hidden += parts[0]
+            g_weight[block] = parts[1]
             if g_bias is not None:
-                g_bias[block] = g_scores.sum(axis=0)
+                g_bias[block] = parts[2]
         return g_hidden, g_weight, g_bias
 
-    def _scores(self, block):
-        scores = self.hidden.dot(self.weight[block].T)
-        if self.bias is not None:
-            scores += self.bias[block]
-        return scores
+    def _products(self, scores, weight, gradient):
+        """Gradients from `(rows, words)` derivatives that still lack the factor `gradient`."""
+        g_hidden = scores.dot(weight)
+        g_hidden *= gradient[:, None]
+        return (g_hidden, scores.T.dot(self.hidden * gradient[:, None]),
+                None if self.bias is None else gradient.dot(scores))
 
     def _targets_in(self, block, xp):
         """Rows whose target lies in the block, and the target's column there."""
@@ -91,6 +97,26 @@ class SoftmaxNLL:
             inside = np.flatnonzero(
                 (self.targets >= block.start) & (self.targets < block.stop))
         return xp.asarray(inside), xp.asarray(self.targets[inside] - block.start)
+
+
+def _exponentiate(scores, bias):
+    """Adds the bias and turns each row into `exp(z − max z)`, in place.
+
+    Returns:
+        `max z` and the sum of the exponentials, both `(rows,)`.
+    """
+    xp = backend.get_array_module(scores)
+    peak, total = (xp.empty(len(scores), scores.dtype) for _ in range(2))
+    rows = max(1, CACHE_ELEMENTS // scores.shape[1]) if xp is np else max(1, len(scores))
+    for start in range(0, len(scores), rows):
+        part = scores[start:start + rows]
+        if bias is not None:
+            part += bias
+        part.max(axis=1, out=peak[start:start + rows])
+        part -= peak[start:start + rows, None]
+        xp.exp(part, out=part)
+        part.sum(axis=1, out=total[start:start + rows])
+    return peak, total
 
 
 class _Softmax(chainer.FunctionNode):
