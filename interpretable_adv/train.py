@@ -214,7 +214,7 @@ def _refuse_what_cannot_be(settings):
 
 def load_corpus(settings):
     corpus = data_flags.load_corpus(settings)
-    for name in ('train', 'dev', 'test'):
+    for name in ('train', 'dev'):  # test reviews are not needed for training
         if not len(getattr(corpus, name).labels):
             raise UserError(f'{settings.data_dir} has no {name} reviews; prepare it anew')
     return corpus
@@ -348,7 +348,7 @@ def run(settings, team=distributed.ALONE):
     """One training run; `team` are the processes that take part in it."""
     started = time.time()
     chainer.set_debug(bool(settings.debug_mode))
-    goes_on = runs.open_run(settings.out, settings.resume)
+    goes_on = runs.find_snapshot(settings.out, settings.resume)
 
     device = devices.choose(distributed.device_number(settings.gpu, team), settings.device)
     distributed.check_device(settings.communicator, device)
@@ -357,74 +357,85 @@ def run(settings, team=distributed.ALONE):
     model = build_model(settings, corpus)
     model.to_device(device)
 
+    identity = {**vars(settings), 'vocab_sha256': corpus.vocab_sha256}
+    del identity['resume']
+    trainer = build_trainer(settings, corpus, model, identity, team)
+    if goes_on:
+        runs.resume(trainer, identity, FREE_SETTINGS)
+    if team.writes:
+        runs.describe_run(settings.out, identity, corpus.words)
+    print(f'{settings.method}: {len(corpus.train.labels):,} reviews, {corpus.n_vocab:,} words, '
+          f'{trainer.updater.get_iterator("main").steps_per_epoch:,} steps per epoch'
+          + (f', {team.size} processes' if team.size > 1 else '')
+          + (f', going on after step {trainer.updater.iteration:,}' if goes_on else ''),
+          flush=True)
+    if settings.eval:
+        accuracies = (f'{name} {trainer.get_extension(name).measure():.2f}'
+                      for name in evaluated(corpus))
+        print('before training:', '  '.join(accuracies), flush=True)
+
+    trainer.run(show_loop_exception_msg=False)
+    if team.writes:
+        finish(settings, trainer, started)
+
+
+def evaluated(corpus):
+    """Names of the splits that are evaluated: a corpus may come without test reviews."""
+    return [name for name in ('dev', 'test') if len(getattr(corpus, name).labels)]
+
+
+def build_trainer(settings, corpus, model, identity, team):
+    """Iterator, optimiser and updater, and the extensions around them."""
     optimizer = Adam(alpha=settings.alpha)
     optimizer.setup(model)
     optimizer.add_hook(GradientClipping(settings.clip))
     if settings.freeze_word_emb:
         model.word_embed.W.update_rule.enabled = False
-
-    semi = settings.use_semi_data
     iterator = ReviewIterator(
         len(corpus.train.labels), settings.batchsize,
-        len(unlabeled_reviews(settings, corpus)) if semi else 0, settings.batchsize_semi)
+        len(unlabeled_reviews(settings, corpus)) if settings.use_semi_data else 0,
+        settings.batchsize_semi)
     updater = build_updater(settings, corpus, iterator, optimizer, team)
 
     trainer = training.Trainer(updater, (settings.n_epoch, 'epoch'), settings.out)
-    dev = Accuracy(model, corpus.dev, 'dev', team)
-    test = Accuracy(model, corpus.test, 'test', team)
-    log = runs.EpochLog()
-    best = runs.KeepBest('dev/main/accuracy', checkpoints.save_classifier, start=0,
-                         writes=team.writes)
-    for extra in (dev, test, best, runs.StopWhenNotFinite()):
-        trainer.extend(extra)
+    for name in evaluated(corpus):
+        trainer.extend(Accuracy(model, getattr(corpus, name), name, team))
+    trainer.extend(runs.KeepBest('dev/main/accuracy', checkpoints.save_classifier, start=0,
+                                 writes=team.writes))
+    trainer.extend(runs.StopWhenNotFinite())
     if team.writes:
-        for extra in (log, runs.StepLog(settings.log_steps, 'step', STEP_VALUES),
-                      runs.Progress(settings.n_epoch,
-                                    live={'auto': None, 'on': True, 'off': False}
-                                    [settings.progress], columns=(
-                          ('main/loss', 'loss', '.4f'), ('main/accuracy', 'train', '.2f'),
-                          ('dev/main/accuracy', 'dev', '.2f'),
-                          ('test/main/accuracy', 'test', '.2f')))):
-            trainer.extend(extra)
-    if device.xp is not np:
+        trainer.extend(runs.EpochLog())
+        trainer.extend(runs.StepLog(settings.log_steps, 'step', STEP_VALUES))
+        trainer.extend(runs.Progress(
+            settings.n_epoch, live={'auto': None, 'on': True, 'off': False}[settings.progress],
+            columns=(('main/loss', 'loss', '.4f'), ('main/accuracy', 'train', '.2f'),
+                     ('dev/main/accuracy', 'dev', '.2f'),
+                     ('test/main/accuracy', 'test', '.2f'))))
+    if model.xp is not np:
         trainer.extend(devices.StepStream(settings.random_seed, team.rank))
-    identity = {**vars(settings), 'vocab_sha256': corpus.vocab_sha256}
-    del identity['resume']
     trainer.extend(runs.Snapshot(identity, team.writes), trigger=(
         (settings.snapshot_steps, 'iteration') if settings.snapshot_steps else (1, 'epoch')))
-
-    if goes_on:
-        runs.resume(trainer, identity, FREE_SETTINGS)
-    if team.writes:
-        runs.write_json(os.path.join(settings.out, 'args.json'), identity)
-        checkpoints.save_vocabulary(os.path.join(settings.out, 'vocab.txt'), corpus.words)
-    print(f'{settings.method}: {len(corpus.train.labels):,} reviews, {corpus.n_vocab:,} words, '
-          f'{iterator.steps_per_epoch:,} steps per epoch'
-          + (f', {team.size} processes' if team.size > 1 else '')
-          + (f', going on after step {updater.iteration:,}' if goes_on else ''), flush=True)
-    if settings.eval:
-        print(f'before training: dev {dev.measure():.2f}  test {test.measure():.2f}', flush=True)
-
-    trainer.run(show_loop_exception_msg=False)
-    if team.writes:
-        finish(settings, best, log, started, trainer.elapsed_time)
+    return trainer
 
 
-def finish(settings, best, log, started, elapsed):
+def finish(settings, trainer, started):
     """Writes result.json and says where things are."""
+    best, elapsed = trainer.get_extension('keep_best'), trainer.elapsed_time
     if best.epoch is None:
         raise UserError('no epoch got a single dev review right, so there is no best model; '
                         'look at the labels of the dev set')
-    row = next(row for row in log.log if row['epoch'] == best.epoch)
-    result = {
+    row = next(row for row in trainer.get_extension('EpochLog').log
+               if row['epoch'] == best.epoch)
+    accuracies = {split: row.get(f'{split}/main/accuracy') for split in ('dev', 'test')}
+    runs.write_json(os.path.join(settings.out, 'result.json'), {
         'method': settings.method, 'seed': settings.random_seed, 'n_epoch': settings.n_epoch,
-        'best_epoch': best.epoch, 'dev_accuracy': row['dev/main/accuracy'],
-        'test_accuracy': row['test/main/accuracy'], 'training_seconds': elapsed,
+        'best_epoch': best.epoch, 'dev_accuracy': accuracies['dev'],
+        'test_accuracy': accuracies['test'], 'training_seconds': elapsed,
         'seconds': time.time() - started, 'versions': runs.versions(),
-    }
-    runs.write_json(os.path.join(settings.out, 'result.json'), result)
-    print(f"best epoch {best.epoch}: dev {result['dev_accuracy']:.2f} %, "
-          f"test {result['test_accuracy']:.2f} %, {runs.duration(elapsed)}; "
+    })
+    shown = ', '.join(f'{split} {value:.2f} %' for split, value in accuracies.items()
+                      if value is not None)
+    print(f'best epoch {best.epoch}: {shown}, {runs.duration(elapsed)}; '
           f'{os.path.join(settings.out, "best.model")}')
 
 

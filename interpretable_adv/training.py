@@ -25,14 +25,20 @@ STEPS = 'steps.jsonl'
 
 # The run's folder ---------------------------------------------------------------------------
 
-def open_run(out, resume):
-    """Prepares the folder of a run. Tells whether there is a snapshot to go on from."""
-    make_directory(out)
+def find_snapshot(out, resume):
+    """Whether the folder of a run has a snapshot to go on from, as it must not without `resume`."""
     found = os.path.exists(os.path.join(out, SNAPSHOT))
     if found and not resume:
         raise UserError(f'{out} holds a run already: go on with it by --resume, or choose '
                         'another --out')
     return found
+
+
+def describe_run(out, settings, words):
+    """Makes the folder of a run, and writes what the run is: its settings and vocabulary."""
+    make_directory(out)
+    write_json(os.path.join(out, 'args.json'), settings)
+    checkpoints.save_vocabulary(os.path.join(out, 'vocab.txt'), words)
 
 
 def write_json(path, value):

@@ -259,6 +259,7 @@ def resume(settings, trainer, identity, team):
     checkpoints.load_snapshot(settings.resume, trainer, identity, FREE_SETTINGS)
     folder = os.path.dirname(os.path.abspath(settings.resume))
     if team.writes and folder != os.path.abspath(settings.out):
+        make_directory(settings.out)
         for name in ('best.model', runs.STEPS):
             if os.path.exists(os.path.join(folder, name)):
                 shutil.copyfile(os.path.join(folder, name), os.path.join(settings.out, name))
@@ -278,7 +279,7 @@ def run(settings, team=distributed.ALONE):
         raise UserError(f'--batchsize {settings.batchsize} leaves some of {team.size} processes '
                         'without a stream: start fewer')
     started = time.time()
-    found = runs.open_run(settings.out, settings.resume)
+    found = runs.find_snapshot(settings.out, settings.resume)
     goes_on = found if settings.resume == FROM_OUT else bool(settings.resume)
 
     device = devices.choose(distributed.device_number(settings.gpu, team), settings.device)
@@ -296,8 +297,7 @@ def run(settings, team=distributed.ALONE):
     if goes_on:
         resume(settings, trainer, identity, team)
     if team.writes:
-        runs.write_json(os.path.join(settings.out, 'args.json'), identity)
-        checkpoints.save_vocabulary(os.path.join(settings.out, 'vocab.txt'), text.words)
+        runs.describe_run(settings.out, identity, text.words)
     windows = -(-len(text.train.flat) // (settings.batchsize * settings.bproplen))
     print(f'language model: {len(text.train.flat):,} words of training text, vocabulary '
           f'{len(text.words):,}, {windows:,} windows per epoch'

@@ -102,6 +102,10 @@ def test_method_is_a_front_for_the_switches(method):
     assert train.parse(switches).method == named.method == method
 
 
+def test_use_spgd_alone_is_enough():
+    assert train.parse(['--use_spgd', '1']).method == train.parse(['--use_spgd']).method == 'spgd'
+
+
 def test_preset_paper_is_appendix_b_and_can_be_overridden():
     for method, epsilon in (('adv', 5), ('iadv', 15), ('spgd', 25)):
         settings = train.parse(['--preset', 'paper', '--method', method])
@@ -115,7 +119,7 @@ def test_preset_paper_is_appendix_b_and_can_be_overridden():
 
 @pytest.mark.parametrize('argv, part', [
     (['--method', 'spgd', '--use_attn_d', '1'], 'contradict'),
-    (['--use_spgd', '1'], '--use_adv'),
+    (['--use_spgd', '1', '--use_semi_data', '1'], 'exclude'),
     (['--sparsity', '1.5'], 'between 0 and 1'),
     (['--sparsity', 'much'], 'sparsity'),
     (['--batchsize', '0'], 'less than 1'),
@@ -209,6 +213,18 @@ def test_too_many_neighbours_are_refused(corpus, tmp_path):
 def test_a_missing_corpus_is_refused(tmp_path):
     with pytest.raises(UserError, match='nowhere'):
         train.main(tiny(tmp_path / 'nowhere', tmp_path / 'out', 'adv'))
+    assert not (tmp_path / 'out').exists()
+
+
+def test_a_corpus_without_test_reviews_can_be_trained_on(tmp_path):
+    rows = [f'{word} film number {i},{label}' for i in range(30)
+            for word, label in (('good', 'yes'), ('bad', 'no'), ('odd', 'maybe'))]
+    (tmp_path / 'train.csv').write_text('text,label\n' + '\n'.join(rows) + '\n')
+    data.main(['prepare', '--dataset', 'own', '--train', str(tmp_path / 'train.csv'),
+               '--data_dir', str(tmp_path / 'corpus')])
+    train.main(tiny(tmp_path / 'corpus', tmp_path / 'out', 'spgd', '--eval', 1))
+    result = read(tmp_path / 'out' / 'result.json')
+    assert result['test_accuracy'] is None and result['dev_accuracy'] is not None
 
 
 # Resume -------------------------------------------------------------------------------------
