@@ -11,6 +11,7 @@ from interpretable_adv import checkpoints, cli, data, devices, distributed
 from interpretable_adv import training as runs
 from interpretable_adv.adam import Adam, GradientClipping
 from interpretable_adv.cli import ArgumentParser, UserError, at_least, share
+from interpretable_adv.files import make_directory
 from lm import evaluation, extensions, texts
 from lm.nets import RNNForLM
 from lm.streams import StreamIterator
