@@ -140,7 +140,7 @@ class Browser:
 
     def press(self, key):
         codes = {'Enter': 13, 'Escape': 27, 'Tab': 9, 'ArrowLeft': 37, 'ArrowUp': 38,
-                 'ArrowRight': 39, 'ArrowDown': 40, 'Home': 36, 'End': 35}
+                 'ArrowRight': 39, 'ArrowDown': 40, 'Home': 36, 'End': 35, 'PageDown': 34}
         text = {'text': '\r'} if key == 'Enter' else {}
         for kind in ('keyDown', 'keyUp'):
             self.call('Input.dispatchKeyEvent', type=kind, key=key, code=key,

@@ -179,6 +179,22 @@ def test_card_of_a_word_that_rests(page, browser):
     assert 'moved\nno\n' in text and '0.000' not in text.partition('Neighbour')[2]
 
 
+@pytest.mark.parametrize('height', [420, 600, 1000])
+def test_card_stays_in_the_window_and_beside_its_word(tmp_path, browser, make_review, height):
+    path = tmp_path / 'r.html'
+    report.write(path, [make_review(words=150, neighbors=25)])
+    browser.open(path, height=height)
+    for position in (0, 70, 149):
+        browser.click(WORD.format(1, position))
+        card, word = browser.run(
+            f'[{CARD}, document.querySelector(".word.open")].map((e) => {{'
+            ' const b = e.getBoundingClientRect(); return [b.top, b.bottom, b.left, b.right]; })')
+        assert card[0] >= 0 and card[1] <= height and card[2] >= 0 and card[3] <= 1280
+        assert card[0] >= word[1] or card[1] <= word[0]
+    browser.press('PageDown')
+    assert browser.run(f'{CARD}.scrollTop') > 0
+
+
 def test_card_opens_while_hovering(page, browser):
     browser.open(page[0])
     browser.hover(WORD.format(0, 2))
