@@ -173,6 +173,8 @@ def load_texts(settings):
     if settings.test:
         text = text.first(QUICK_REVIEWS)
     for split in ('train', settings.valid_split, 'test'):
+        if not len(getattr(text, split)):
+            raise UserError(f'{settings.data_dir} has no {split} reviews')
         if len(getattr(text, split).flat) < 2:
             raise UserError(f'the {split} reviews hold no word of the vocabulary: choose another '
                             'by --min_count or --vocab')
