@@ -49,7 +49,7 @@ class NearestWords:
             best = scores.argmax(axis=1)
             rows = xp.arange(len(part))
             stays = scores[rows, words] >= scores[rows, best]
-            result[moved[part]] = xp.where(stays, words, best)
+            result[moved[part]] = xp.where(stays, words, best).astype(np.int32)
         return result
 
 
