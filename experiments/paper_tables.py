@@ -200,7 +200,8 @@ def _seeds_note(runs):
 
 
 def significance_table(folder):
-    """Differences between methods, on the saved predictions of the test reviews."""
+    """Differences between methods, on the saved predictions of the test reviews. None where no
+    two methods can be compared."""
     runs = results.find(folder)
     rows = []
     for a, b in PAIRS:
@@ -219,6 +220,8 @@ def significance_table(folder):
                      f'[{Number(low, signed=True)}, {Number(high, signed=True)}]',
                      Number(only_a, 0), Number(only_b, 0),
                      _p_value(significance.mcnemar(only_a, only_b))])
+    if not rows:
+        return None
     notes = ['Points of test accuracy. Mean and sd are over seeds that both have; the interval '
              'resamples the test reviews (10,000 times) and takes the seeds as they are, so it '
              'does not hold the spread between seeds.',

@@ -20,7 +20,7 @@ MAKERS = (paper_tables.table3, paper_tables.significance_table, paper_tables.tab
           paper_tables.equal_strength, paper_tables.table2)
 
 
-def filled(text, root=ROOT):
+def filled(text, root):
     """The text of a README with all its blocks of tables made anew."""
     if not BLOCK.search(text):
         raise UserError('README.md has no place for tables: add the lines '
@@ -58,7 +58,7 @@ def main(argv=None):
         text = pathlib.Path(settings.readme).read_text(encoding='utf-8')
     except OSError as error:
         raise UserError(f'cannot read {settings.readme}: {error.strerror}') from error
-    new = filled(text)
+    new = filled(text, ROOT)
     if new == text:
         print(f'{settings.readme} is up to date')
     elif settings.check:

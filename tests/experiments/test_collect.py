@@ -1,0 +1,118 @@
+import gzip
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from experiments import collect, paper_tables, readme_tables, results, tables
+from interpretable_adv.cli import UserError
+
+README = ('# Title\n\n<!-- tables of experiments/results/small -->\nold\n<!-- end of tables -->\n\n'
+          'Text after it.\n')
+
+
+@pytest.fixture
+def collected(results_folder, tmp_path):
+    (results_folder / 'jobs').mkdir()
+    (results_folder / 'jobs' / 'adv_seed1.json').write_text(json.dumps({
+        'commands': [f'python -m interpretable_adv.train --data_dir {tmp_path}/corpus --out '
+                     f'{results_folder}/adv_seed1'], 'seconds': 61.4,
+        'finished': '2026-11-16 05:00 UTC'}))
+    (results_folder / 'adv_seed1' / 'best.model').write_text('large')
+    (results_folder / 'vat_seed1').mkdir()  # has not finished
+    target = tmp_path / 'project' / 'experiments' / 'results' / 'small'
+    collect.collect(str(results_folder), str(tmp_path / 'corpus'), str(target))
+    return target
+
+
+def test_tables_of_collected_results_are_those_of_the_runs(collected, results_folder):
+    for make in (paper_tables.table1, paper_tables.table2, paper_tables.table3,
+                 paper_tables.significance_table, paper_tables.equal_strength):
+        assert tables.terminal(make(str(collected))) == tables.terminal(make(str(results_folder)))
+
+
+def test_models_and_unfinished_runs_stay_behind(collected):
+    assert not list(collected.rglob('*.model'))
+    assert not (collected / 'vat_seed1').exists()
+    assert sorted(path.name for path in (collected / 'adv_seed1').iterdir()) == [
+        'args.json', 'log', 'predictions.csv.gz', 'result.json']
+
+
+def test_no_path_of_the_machine_is_collected(collected, tmp_path):
+    for path in collected.rglob('*'):
+        if path.is_file():
+            content = path.read_bytes()
+            if path.suffix == '.gz':
+                content = gzip.decompress(content)
+            assert str(tmp_path).encode() not in content, path
+    assert json.loads((collected / 'adv_seed1/args.json').read_text())['out'] == 'RUNS/adv_seed1'
+
+
+def test_commands_are_kept_with_their_times(collected):
+    assert (collected / 'commands.txt').read_text() == (
+        '# adv_seed1: finished 2026-11-16 05:00 UTC after 61 s\n'
+        'python -m interpretable_adv.train --data_dir DATA_DIR --out RUNS/adv_seed1\n')
+
+
+def test_predictions_survive_and_are_the_same_bytes_again(collected, results_folder):
+    before = results.find(str(results_folder))['adv'][0]
+    after = results.find(str(collected))['adv'][0]
+    assert all(map(np.array_equal, before.predictions, after.predictions))
+    path = results_folder / 'adv_seed1' / 'predictions.csv'
+    assert collect.compact_predictions(path) == collect.compact_predictions(path)
+
+
+@pytest.mark.parametrize('text, expected', [
+    ('experiments/runs/small/adv', 'RUNS/adv'), ('experiments/runs/small', 'RUNS'),
+    ('adv=experiments/runs/small/a,iadv=experiments/runs/small/b', 'adv=RUNS/a,iadv=RUNS/b'),
+    ('experiments/runs/smaller', 'experiments/runs/smaller'), ('data', 'DATA_DIR'),
+    ('metadata', 'metadata'), (3, 3)])
+def test_paths_are_replaced_as_a_whole(text, expected):
+    places = {'experiments/runs/small': 'RUNS', 'data': 'DATA_DIR'}
+    assert collect.without_places(text, places) == expected
+
+
+def test_nothing_to_collect(tmp_path):
+    with pytest.raises(UserError, match='no finished run'):
+        collect.collect(str(tmp_path), 'data', str(tmp_path / 'results'))
+
+
+# README -------------------------------------------------------------------------------------
+
+def test_readme_gets_the_tables_and_nothing_else_changes(collected):
+    root = collected.parents[2]
+    text = readme_tables.filled(README, root)
+    assert text.startswith('# Title\n\n<!-- tables of experiments/results/small -->\n\n**Table 3')
+    assert text.endswith('<!-- end of tables -->\n\nText after it.\n')
+    assert '| Pretrained w/ AdvT-Text | 93.58 | 94.00 | 93.50 ± 0.71 (2) |' in text
+    assert '\nold\n' not in text
+    assert readme_tables.filled(text, root) == text
+
+
+def test_readme_without_results_says_so(collected):
+    shutil.rmtree(collected)
+    assert 'No results are committed yet.' in readme_tables.filled(README, collected.parents[2])
+
+
+def test_readme_without_a_place(tmp_path):
+    with pytest.raises(UserError, match='no place for tables'):
+        readme_tables.filled('# Title\n', tmp_path)
+
+
+def test_check_tells_an_outdated_readme(tmp_path, monkeypatch, collected, capsys):
+    monkeypatch.setattr(readme_tables, 'ROOT', collected.parents[2])
+    path = tmp_path / 'README.md'
+    path.write_text(README, encoding='utf-8')
+    with pytest.raises(UserError, match='not what the results give'):
+        readme_tables.main(['--readme', str(path), '--check'])
+    readme_tables.main(['--readme', str(path)])
+    readme_tables.main(['--readme', str(path), '--check'])
+    assert 'is up to date' in capsys.readouterr().out
+
+
+def test_the_projects_readme_shows_the_committed_results(root):
+    text = (root / 'README.md').read_text(encoding='utf-8')
+    if '<!-- tables of' not in text:
+        pytest.skip('README.md has no tables yet')
+    assert readme_tables.filled(text, root) == text
