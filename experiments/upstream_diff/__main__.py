@@ -69,7 +69,7 @@ def main(argv=None):
             print(line)
         return 0
 
-    with tempfile.TemporaryDirectory(prefix='diff_upstream_') as work, _quiet():
+    with tempfile.TemporaryDirectory(prefix='diff_upstream_') as work, _waiting():
         head, sections = compare(settings, work)
     print(report.as_json(head, sections) if settings.json
           else '\n'.join(report.show(head, sections)))
@@ -107,7 +107,7 @@ def compare(settings, work):
 
 
 @contextlib.contextmanager
-def _quiet():
+def _waiting():
     """Tells on a terminal that it takes a while."""
     show = sys.stderr.isatty()
     if show:

@@ -12,7 +12,7 @@ from experiments.upstream_diff import corpus, recording
 from experiments.upstream_diff.checks import Check, Section
 from experiments.upstream_diff.files import ROOT
 from experiments.upstream_diff.numbers import largest, run_here
-from interpretable_adv import attacks, data, neighbors, perturbations, train
+from interpretable_adv import attacks, checkpoints, data, neighbors, perturbations, train
 from interpretable_adv.cli import UserError
 from interpretable_adv.nets import Classifier
 
@@ -74,7 +74,7 @@ class Evidence:
         method = getattr(self, number.lower(), None)
         return method() if method else None
 
-    # Upstream's faults. Without a clone that was run there is nothing to see.
+    # Upstream's faults. Most can only be seen where a clone was run.
 
     def u1(self):
         return self._both('demo_cpu')
@@ -156,6 +156,16 @@ class Evidence:
             return None
         return (f'first epoch of Adv: upstream shows {found[0]:.2f}; here accuracy '
                 f'{row["main/accuracy"]:.2f}, accuracy_adv {row["main/accuracy_adv"]:.2f}')
+
+    def u11(self):
+        path = self.recordings.path('classifier_adv.npz')
+        if not os.path.exists(path):
+            return None
+        step = checkpoints.read_arrays(path)
+        return ("upstream's loss of a batch without dropout: " + ', '.join(
+            f'{float(step[name]):.6f} {what}' for name, what in (
+                ('loss_clean', 'clean'), ('loss_first', 'in the first step'),
+                ('loss_adv', 'perturbed'))))
 
     # The paper's open questions, on random numbers.
 

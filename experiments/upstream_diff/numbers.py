@@ -248,7 +248,7 @@ def _losses(title, theirs, here):
     differences = np.abs(np.subtract(theirs, here))
     agrees = bool((differences <= TRAJECTORY_TOLERANCE).all())
     first = int(np.argmax(~(differences <= TRAJECTORY_TOLERANCE)))
-    return Check(title, agrees, f'{len(here)} values' + (
+    return Check(title, agrees, f'{len(here)} {"value" if len(here) == 1 else "values"}' + (
         '' if agrees else f', the first to differ is number {first + 1}: {theirs[first]:.6g} '
                           f'upstream, {here[first]:.6g} here'),
         largest(theirs, here), TRAJECTORY_TOLERANCE)

@@ -267,7 +267,7 @@ def _collect(jobs, work, results, small, large, where, stop):
             np.savez(os.path.join(folder, name + '.npz'), **arrays)
     for name, found_in in (('upstream_classifier.model', os.path.join(small, 'models')),
                            ('upstream_lm.model', os.path.join(small, 'saved_lm'))):
-        path = _model_in(found_in)
+        path = _model_in(found_in, 'word_embed/W' if 'classifier' in name else 'embed/W')
         if path:
             shutil.copyfile(path, os.path.join(folder, name))
     for name in ('classifier', 'lm'):
@@ -295,12 +295,12 @@ def _write_json(folder, name, value):
         json.dump(value, stream)
 
 
-def _model_in(folder):
-    """A file of a folder that is a model; its name is upstream's business."""
+def _model_in(folder, key):
+    """The model among the files of a folder; its name, and what lies beside it, may be any."""
     for name in sorted(os.listdir(folder) if os.path.isdir(folder) else []):
         path = os.path.join(folder, name)
         try:
-            if os.path.isfile(path) and checkpoints.read_arrays(path):
+            if os.path.isfile(path) and key in checkpoints.read_arrays(path):
                 return path
         except UserError:
             continue

@@ -41,7 +41,7 @@ def _lines(check):
     for number, part in enumerate(text.split('\n')):
         first = ' ' * 10 if number else ''
         yield from textwrap.wrap(part, 110, initial_indent=first, subsequent_indent=' ' * 12,
-                                 drop_whitespace=True, break_long_words=False) or ['']
+                                 break_long_words=False, break_on_hyphens=False) or ['']
 
 
 def as_json(head, sections):

@@ -88,7 +88,8 @@ def test_a_faithful_clone_agrees_and_is_left_alone(diff, tmp_path):
             ('U6', 'goes on without a word', 'no_such_snapshot'),
             ('U7', 'lacks --use_attn_d', 'use_unlabled_to_vocab = 0'),
             ('U8', '2 files import pickle, 1 opens', 'here: 0 files import pickle, 0 opens'),
-            ('U9', '24', '1 step done'), ('U10', 'upstream shows', 'accuracy_adv')):
+            ('U9', '24', '1 step done'), ('U10', 'upstream shows', 'accuracy_adv'),
+            ('U11', 'clean', 'perturbed')):
         evidence = shown[number]['detail'].partition('→')[2]
         assert upstream in evidence and here in evidence, (number, evidence)
 
