@@ -15,9 +15,14 @@ FOLDER = pathlib.Path(__file__).with_name('strict_cupy')
 @pytest.fixture(scope='module')
 def environment(tmp_path_factory):
     """One folder for the compiled kernels of all files, and one thread per process."""
-    path = os.pathsep.join([str(FOLDER.parent), str(FOLDER.parents[1])])
+    path = os.pathsep.join([str(FOLDER.parents[1]), str(FOLDER.parent)])
+    kernels = tmp_path_factory.getbasetemp()
+    if 'PYTEST_XDIST_WORKER' in os.environ:  # whose folder is inside that of the whole session
+        kernels = kernels.parent
+    kernels = kernels / 'strict_cupy_kernels'
+    kernels.mkdir(exist_ok=True)
     return dict(os.environ, PYTHONPATH=path, OMP_NUM_THREADS='1', OPENBLAS_NUM_THREADS='1',
-                STRICT_CUPY_CACHE=str(tmp_path_factory.mktemp('kernels')))
+                STRICT_CUPY_CACHE=str(kernels))
 
 
 @pytest.mark.parametrize('name', sorted(path.name for path in FOLDER.glob('test_*.py')))
