@@ -37,7 +37,8 @@ setup(
     license='MIT',
     python_requires='>=3.11',
     packages=find_packages(include=['interpretable_adv', 'interpretable_adv.*', 'lm']),
-    package_data={'interpretable_adv.kernels': ['*.c', '*.h']},
+    package_data={'interpretable_adv': ['report.html'],
+                  'interpretable_adv.kernels': ['*.c', '*.h']},
     ext_modules=[kernels],
     install_requires=requirements('requirements.txt'),
     extras_require={
