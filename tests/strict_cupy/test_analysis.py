@@ -1,33 +1,66 @@
-"""Perturbation records on the stand-in."""
+"""Analysis and Table 1 on the stand-in: the records and numbers that NumPy gives."""
+import json
+
 import numpy as np
 import pytest
 
-from interpretable_adv import analysis, checkpoints, data, records
-from interpretable_adv.nets import Classifier
-from lm.nets import RNNForLM
+from interpretable_adv import analysis, train
+from lm import perplexity, pretrain
+
+DATA = ['--lower', '0', '--ignore_unk', '1']
 
 
-def test_records_agree_with_numpys(corpus, tmp_path):
-    n_vocab = data.load(str(corpus)).n_vocab
-    np.random.seed(0)
-    checkpoints.save_lm(tmp_path / 'lm.model', RNNForLM(n_vocab, 7, 5))
-    checkpoints.save_classifier(tmp_path / 'best.model', Classifier(n_vocab, 5, 6, 4))
+@pytest.fixture(scope='module')
+def models(corpus, tmp_path_factory):
+    """A classifier and a language model of the same words, trained with NumPy."""
+    out = tmp_path_factory.mktemp('models')
+    train.main(['--data_dir', str(corpus), '--out', str(out / 'classifier'), '--method', 'adv',
+                *DATA, '--emb_dim', '6', '--hidden_dim', '7', '--hidden_cls_dim', '4',
+                '--n_epoch', '2', '--batchsize', '8', '--alpha', '0.02', '--progress', 'off'])
+    pretrain.main(['--data_dir', str(corpus), '--out', str(out / 'lm'), *DATA, '--unit', '7',
+                   '--n-units-word', '6', '--batchsize', '4', '--bproplen', '6', '--epoch', '1',
+                   '--progress', 'off'])
+    return out / 'classifier' / 'best.model', out / 'lm' / 'best.model'
 
-    def run(*arguments):
-        analysis.main([
-            '--model', str(tmp_path / 'best.model'), '--lm', str(tmp_path / 'lm.model'),
-            '--data_dir', str(corpus), '--ignore_unk', '1', '--methods', 'adv,iadv,spgd',
-            '--nn_k', '4', '--limit', '6', '--out', str(tmp_path / 'r.jsonl'), *arguments])
-        return list(records.read(str(tmp_path / 'r.jsonl')))
 
-    found, expected = run('--gpu', '0'), run()
-    assert len(found) == len(expected) == 18
-    for ours, theirs in zip(found, expected):
-        for name in ('index', 'method', 'prediction', 'prediction_adv'):
-            assert ours[name] == theirs[name]
-        assert ours['perplexity'] == pytest.approx(theirs['perplexity'], rel=1e-3)
-        for word, other in zip(ours['words'], theirs['words']):
-            for name in ('word', 'toward', 'nearest', 'neighbors'):
-                assert word[name] == other[name]
-            for name in ('norm', 'cosines', 'neighbor_distance'):
-                np.testing.assert_allclose(word[name], other[name], atol=1e-3)
+def assert_same(got, expected):
+    """Compares nested JSON values, numbers to 1e-5 of their size and then some."""
+    assert type(got) is type(expected)
+    if isinstance(got, dict):
+        assert got.keys() == expected.keys()
+        for key in got:
+            assert_same(got[key], expected[key])
+    elif isinstance(got, list):
+        assert len(got) == len(expected)
+        for one, other in zip(got, expected):
+            assert_same(one, other)
+    elif isinstance(got, float):
+        assert got == pytest.approx(expected, rel=1e-4, abs=1e-5)
+    else:
+        assert got == expected
+
+
+def test_records(corpus, models, tmp_path):
+    records = []
+    for gpu in (-1, 0):
+        path = tmp_path / f'records{gpu}.jsonl'
+        analysis.main(['--model', str(models[0]), '--lm', str(models[1]), '--data_dir',
+                       str(corpus), *DATA, '--methods', 'adv,iadv,spgd', '--nn_k', '4',
+                       '--out', str(path), '--gpu', str(gpu), '--progress', 'off'])
+        with open(path, encoding='utf-8') as stream:
+            records.append([json.loads(line) for line in stream])
+    assert len(records[0]) > 3
+    assert_same(records[1], records[0])
+
+
+def test_table_1(corpus, models, tmp_path):
+    tables = []
+    for gpu in (-1, 0):
+        path = tmp_path / f'table{gpu}.json'
+        np.random.seed(0)
+        perplexity.main(['--model', str(models[0]), '--lm', str(models[1]), '--data_dir',
+                         str(corpus), *DATA, '--methods', 'none,adv,iadv,spgd,adv_sparse',
+                         '--nn_k', '4', '--json', str(path), '--gpu', str(gpu)])
+        tables.append(json.loads(path.read_text(encoding='utf-8')))
+        del tables[-1]['seconds']
+    assert_same(tables[1], tables[0])
