@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import chainer
 import chainer.functions as F
@@ -222,6 +223,18 @@ def test_virtual_methods(tmp_path, data_dir, model_path):
     for record in first:
         total = np.sqrt(sum(word['norm'] ** 2 for word in record['words']))
         assert 0 < total <= 2.001
+
+
+def test_a_review_without_a_known_word(tmp_path, data_dir, corpus, model_path):
+    folder = tmp_path / 'data'
+    shutil.copytree(data_dir, folder, ignore=shutil.ignore_patterns('*.cache'))
+    (folder / 'imdb_pos_test.txt').write_text('unheard of\nw1\n', encoding='utf-8')
+    found = run(str(folder), model_path, tmp_path / 'r', '--methods', 'adv,iadv,spgd',
+                '--limit', '2', '--epsilon', '3')
+    first, second = found[:3], found[3:]
+    assert [[word['word'] for word in record['words']] for record in first] == [['<eos>']] * 3
+    assert [record['words'][0]['norm'] > 0 for record in first] == [True, True, False]
+    assert [len(record['words']) for record in second] == [2, 2, 2]
 
 
 # Choice of reviews --------------------------------------------------------------------------
