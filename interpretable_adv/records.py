@@ -6,6 +6,7 @@
     method           adv, iadv, spgd, ...
     label            the right class; `prediction`, `prediction_adv`: before and after the attack
     words            list of objects, see below
+    correct          optional, whether `prediction` is right (upstream skips reviews where not)
     label_names      optional, the classes' names in order
     epsilon          optional, the step size of the attack
     perplexity       optional, object with any of clean, continuous, nearest, direction
