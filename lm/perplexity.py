@@ -31,6 +31,7 @@ PAPER_CLEAN, PAPER_GAP = 117.93, {'adv': 4.60, 'iadv': 5.93, 'spgd': 1.09}
 DRAWN = {'adv': ('AdvT', '#0072B2', 'o'), 'iadv': ('iAdvT', '#E69F00', 's'),
          'spgd': ('SPGD', '#009E73', 'D'), 'adv_sparse': ('AdvT, sparsified', '#56B4E9', '^'),
          'random': ("random, AdvT's norms", '#999999', 'v')}
+PLOT_FORMATS = ('.png', '.pdf', '.svg')
 FLIP_RATES = (10, 25, 50)  # per cent, at which the sweep compares methods
 
 
@@ -54,11 +55,11 @@ def make_parser():
 
     add = parser.add_argument_group('attacks').add_argument
     add('--epsilon', default='', metavar='E',
-        help="step size, one for all or adv=5,iadv=15,… (default: the paper's)")
+        help="step size, one for all or adv=5,iadv=15,…; without it the paper's")
     add('--nn_k', type=at_least(1), default=15, help='K, neighbours per word')
     add('--sparsity', type=share, default=0.75, help='σ, share of the words that stay in place')
     add('--spgd_iters', type=at_least(1), default=1, help='M, gradient steps of SPGD')
-    add('--spgd_step', type=at_least(0, float), help='size of such a step (default: ε)')
+    add('--spgd_step', type=at_least(0, float), help='size of such a step; without it ε')
     add('--spgd_toward_only', type=int, nargs='?', const=1, choices=(0, 1), default=0,
         help='SPGD leaves words in place whose neighbours all lie behind')
     add('--sparsity_rank', choices=('raw', 'projected'), default='raw',
@@ -74,7 +75,7 @@ def make_parser():
     add('--json', metavar='FILE', help='write all numbers')
     add('--csv', metavar='FILE', help='write the numbers of each review and method')
     add('--plot', metavar='FILE',
-        help='draw the sweep (default: the name of --json, with .png)')
+        help='draw the sweep; without it the name of --json, with .png')
     add('--progress', nargs='?', const='on', default='auto', choices=('auto', 'on', 'off'),
         help='live line: on a terminal, always, never')
     add('--gpu', '-g', type=int, default=-1, help='number of the GPU; negative: CPU')
@@ -125,6 +126,28 @@ def _names(text):
     if not names:
         raise UserError(f'--methods is empty: give any of {", ".join(METHODS)}')
     return names
+
+
+def refuse_what_cannot_be(settings):
+    """Ends here what would otherwise fail after an hour's work."""
+    for flag in ('json', 'csv', 'plot'):
+        path = pathlib.Path(getattr(settings, flag) or '.')
+        if not path.parent.is_dir():
+            raise UserError(f'--{flag} {path}: there is no folder {path.parent}; make it first')
+    if settings.plot and pathlib.Path(settings.plot).suffix not in PLOT_FORMATS:
+        raise UserError(f'--plot {settings.plot}: give a name that ends in one of '
+                        f'{", ".join(PLOT_FORMATS)}')
+    if not settings.sweep_epsilon:
+        if settings.plot:
+            raise UserError('--plot draws a sweep: add --sweep_epsilon')
+        return
+    if not (settings.json or settings.plot):
+        raise UserError('--sweep_epsilon: give --json or --plot for its results')
+    if settings.score == 'direction':
+        raise UserError('--sweep_epsilon: the reading direction does not depend on ε; choose '
+                        'another --score')
+    if settings.spgd_step is not None:
+        raise UserError('--sweep_epsilon and --spgd_step exclude each other: leave one out')
 
 
 def per_method(text, methods, flag, defaults=None):
@@ -294,9 +317,8 @@ def draw_sweep(path, sweep, methods, scores):
         axis.grid(alpha=0.3, linewidth=0.5)
     axes[0, 0].legend(fontsize=8)
     figure.tight_layout()
-    kind = pathlib.Path(path).suffix.lstrip('.') or 'png'
     with atomic_write(path, 'wb') as stream:
-        figure.savefig(stream, format=kind, dpi=150)
+        figure.savefig(stream, format=pathlib.Path(path).suffix[1:], dpi=150)
     pyplot.close(figure)
 
 
@@ -361,14 +383,10 @@ def main(argv=None):
     settings = parse(argv)
     started = time.time()
     step_sizes = epsilons(settings)
-    if settings.sweep_epsilon and not (settings.json or settings.plot):
-        raise UserError('--sweep_epsilon: give --json or --plot for its results')
+    refuse_what_cannot_be(settings)
     scores = attacked.SCORES if settings.score == 'all' else (settings.score,)
     # The neighbour that a word moves towards does not depend on how far it moves.
     sweep_scores = tuple(score for score in scores if score != 'direction')
-    if settings.sweep_epsilon and not sweep_scores:
-        raise UserError('--sweep_epsilon: the reading direction does not depend on ε; choose '
-                        'another --score')
 
     device = devices.choose(settings.gpu, settings.device)
     corpus = data_flags.load_corpus(settings)

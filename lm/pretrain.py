@@ -55,12 +55,15 @@ def make_parser():
              'each starts without a past')
 
     add = parser.add_argument_group('model').add_argument
-    add('--forget-bias', type=float, help="start of the LSTM's forget biases (default: 0)")
+    add('--forget-bias', type=float, help="start of the LSTM's forget biases; without it 0")
     add('--cutoffs', type=_numbers, metavar='N,N,…',
-        help='words at which the tails of the adaptive softmax begin (default: 2000,10000; for '
-             'at most 10000 words one tail, from 2000 or from the middle)')
+        help='words at which the tails of the adaptive softmax begin; without it 2000,10000, and '
+             'for at most 10000 words a single tail, from 2000 or from the middle')
+    # What a preset switches on can be switched off again.
     add('--no-adaptive-softmax', dest='adaptive_softmax', action='store_false', default=False,
         help='plain softmax, also with preset paper')
+    add('--no-decay-if-fail', dest='decay_if_fail', action='store_false', default=False,
+        help='alpha decays after each epoch, also with preset paper')
 
     add = parser.add_argument_group('data').add_argument
     add('--lower', type=int, choices=(0, 1), default=0, help='lower-case all words')
@@ -115,10 +118,6 @@ def make_parser():
              'nothing (0: never)')
     add('--save-all', type=int, default=0, metavar='1',
         help='keep the model of every epoch as epochN.model')
-
-    # A preset's switch can be turned off again.
-    parser.add_argument('--no-decay-if-fail', dest='decay_if_fail', action='store_false',
-                        default=False, help='let alpha decay after each epoch')
     return parser
 
 
