@@ -56,49 +56,53 @@ def read(path):
 
 
 def read_reviews(path, limit=None, indices=None):
-    """The records grouped by review: a list of lists, in the order of the file.
+    """The records grouped by review.
 
     Args:
         limit: at most so many reviews, or all.
-        indices: only these reviews, in this order.
+        indices: only these reviews, in this order; `limit` then counts for nothing.
 
-    Within a review the methods stand in the paper's order (AdvT, iAdvT, SPGD, others).
+    Returns:
+        A list of lists in the order of the file, within a review in the paper's order of methods
+        (AdvT, iAdvT, SPGD, others), and how many reviews the limit has left out.
     """
+    reviews, left_out, empty = {}, set(), True
     wanted = None if indices is None else set(indices)
-    reviews, full, empty = {}, False, True
     for record in read(path):
         empty = False
         index = record['index']
         if wanted is not None and index not in wanted:
             continue
-        if index not in reviews:
-            if limit is not None and len(reviews) == limit:
-                full = True
-                continue
-            reviews[index] = {}
-        by_method = reviews[index]
-        method = record['method']
-        if method in by_method:
-            raise UserError(f'{path} holds review {index} under method {method} twice; '
-                            'keep one of the two records')
-        by_method[method] = record
-        words = [word['word'] for word in record['words']]
-        if words != [word['word'] for word in next(iter(by_method.values()))['words']]:
-            raise UserError(f'{path}: the words of review {index} differ between the methods '
-                            f'{next(iter(by_method))} and {method}; make all records of a file '
-                            'from the same data')
+        if wanted is None and limit is not None and index not in reviews and len(reviews) == limit:
+            left_out.add(index)
+            continue
+        _add(reviews.setdefault(index, {}), record, path)
     if empty:
         raise UserError(f'{path} holds no records; make some with interpretable_adv.analysis')
-    if wanted is not None:
+    if indices is not None:
         missing = [index for index in indices if index not in reviews]
-        if missing and not full:
+        if missing:
             raise UserError(f'{path} holds no review {missing[0]}; it can draw only what '
                             'interpretable_adv.analysis recorded')
-        reviews = {index: reviews[index] for index in indices if index in reviews}
+        reviews = {index: reviews[index] for index in indices}
     order = list(METHOD_NAMES)
-    return [sorted(by_method.values(), key=lambda record: (
+    grouped = [sorted(by_method.values(), key=lambda record: (
         order.index(record['method']) if record['method'] in order else len(order)))
         for by_method in reviews.values()]
+    return grouped, len(left_out)
+
+
+def _add(by_method, record, path):
+    """Puts a record beside those of the same review, which must have the same words."""
+    index, method = record['index'], record['method']
+    if method in by_method:
+        raise UserError(f'{path} holds review {index} under method {method} twice; '
+                        'keep one of the two records')
+    by_method[method] = record
+    other, first = next(iter(by_method.items()))
+    if [word['word'] for word in record['words']] != [word['word'] for word in first['words']]:
+        raise UserError(f'{path}: the words of review {index} differ between the methods {other} '
+                        f'and {method}; make all records of a file from the same data')
 
 
 def parse(line, place):

@@ -11,6 +11,7 @@ those that push towards it.
 import contextlib
 import functools
 import os
+import sys
 import unicodedata
 import warnings
 
@@ -451,7 +452,7 @@ def main(argv=None):
     if arguments.limit < 1:
         raise UserError(f'--limit {arguments.limit}: must be at least 1')
     indices = records.parse_indices(arguments.indices) if arguments.indices else None
-    reviews = records.read_reviews(arguments.records, arguments.limit, indices)
+    reviews, left_out = records.read_reviews(arguments.records, arguments.limit, indices)
     files.make_directory(arguments.out)
     if 'html' in formats:
         path = os.path.join(arguments.out, 'report.html')
@@ -464,6 +465,9 @@ def main(argv=None):
             print(*save_png(pages, stem), sep='\n')
         if 'pdf' in formats:
             print(*save_pdf(pages, f'{stem}.pdf'), sep='\n')
+    if left_out:
+        print(f'{arguments.records} holds {left_out:,} more reviews: raise --limit to draw them',
+              file=sys.stderr)
 
 
 def command():

@@ -13,7 +13,8 @@ def word(**fields):
 def test_groups_by_review_and_orders_methods_as_the_paper(tmp_path, make_review, write_records):
     first = make_review(4, methods=('spgd', 'other', 'adv', 'iadv'))
     path = write_records(tmp_path / 'r.jsonl', first, make_review(2))
-    reviews = records.read_reviews(path)
+    reviews, left_out = records.read_reviews(path)
+    assert left_out == 0
     assert [review[0]['index'] for review in reviews] == [4, 2]
     assert [record['method'] for record in reviews[0]] == ['adv', 'iadv', 'spgd', 'other']
     assert reviews[0][2] == first[0]
@@ -22,13 +23,15 @@ def test_groups_by_review_and_orders_methods_as_the_paper(tmp_path, make_review,
 def test_records_may_be_sorted_by_method(tmp_path, make_record, write_records):
     path = write_records(tmp_path / 'r.jsonl', *(
         [make_record(index, method)] for method in ('iadv', 'adv') for index in (7, 3, 5)))
-    reviews = records.read_reviews(path, limit=2)
+    reviews, left_out = records.read_reviews(path, limit=2)
+    assert left_out == 1
     assert [[record['index'] for record in review] for review in reviews] == [[7, 7], [3, 3]]
 
 
 def test_chosen_reviews(tmp_path, make_review, write_records):
     path = write_records(tmp_path / 'r.jsonl', *(make_review(index) for index in (1, 2, 3)))
-    assert [r[0]['index'] for r in records.read_reviews(path, indices=[3, 1])] == [3, 1]
+    reviews, _ = records.read_reviews(path, limit=1, indices=[3, 1])
+    assert [review[0]['index'] for review in reviews] == [3, 1]
     with pytest.raises(UserError, match='no review 8'):
         records.read_reviews(path, indices=[3, 8])
 

@@ -243,6 +243,12 @@ def test_command_writes_all_formats(tmp_path, make_review, write_records, capsys
     assert len(capsys.readouterr().out.split()) == len(made)
 
 
+def test_limit_says_what_it_leaves_out(tmp_path, make_review, write_records, capsys):
+    path = write_records(tmp_path / 'r.jsonl', *(make_review(index) for index in range(4)))
+    visualize.main(['--records', path, '--out', str(tmp_path), '--format', 'html', '--limit', '1'])
+    assert '3 more reviews' in capsys.readouterr().err
+
+
 def test_command_takes_upstreams_flags(tmp_path, make_review, write_records):
     path = write_records(tmp_path / 'r.jsonl', make_review(3))
     visualize.main(['--pickle', path, '--savefig', str(tmp_path / 'o'), '--xi', '15',
