@@ -42,7 +42,7 @@ def read_arrays(path):
         if magic == b'\x89HDF\r\n\x1a\n':
             return _read_hdf5(path)
     except FileNotFoundError:
-        raise UserError(f'{path}: no such file; give the path of a trained model') from None
+        raise UserError(f'{path}: no such file; check the path') from None
     except (OSError, ValueError, KeyError, RuntimeError, EOFError,
             zipfile.BadZipFile, zlib.error) as error:
         raise UserError(f'{path} is damaged or truncated ({error}); use another copy') from error
