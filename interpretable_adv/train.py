@@ -16,6 +16,7 @@ from interpretable_adv import (
     data_flags,
     devices,
     distributed,
+    memory,
     nets,
     updaters,
 )
@@ -347,6 +348,7 @@ def main(argv=None):
 def run(settings, team=distributed.ALONE):
     """One training run; `team` are the processes that take part in it."""
     started = time.time()
+    memory.keep_freed_memory()
     chainer.set_debug(bool(settings.debug_mode))
     goes_on = runs.find_snapshot(settings.out, settings.resume)
 

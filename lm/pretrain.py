@@ -7,7 +7,7 @@ import time
 import numpy as np
 from chainer import training
 
-from interpretable_adv import checkpoints, cli, data, devices, distributed
+from interpretable_adv import checkpoints, cli, data, devices, distributed, memory
 from interpretable_adv import training as runs
 from interpretable_adv.adam import Adam, GradientClipping
 from interpretable_adv.cli import ArgumentParser, UserError, at_least, share
@@ -281,6 +281,7 @@ def run(settings, team=distributed.ALONE):
         raise UserError(f'--batchsize {settings.batchsize} leaves some of {team.size} processes '
                         'without a stream: start fewer')
     started = time.time()
+    memory.keep_freed_memory()
     found = runs.find_snapshot(settings.out, settings.resume)
     goes_on = found if settings.resume == FROM_OUT else bool(settings.resume)
 

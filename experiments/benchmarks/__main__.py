@@ -1,0 +1,122 @@
+"""Runs the benchmarks and writes table, numbers and plots."""
+import datetime
+import json
+import os
+import pathlib
+import platform
+
+import chainer
+import numpy as np
+
+from experiments.benchmarks import (
+    growth_benchmark,
+    language_model_benchmark,
+    lstm_benchmark,
+    neighbors_benchmark,
+    optimizer_benchmark,
+    report,
+    step_benchmark,
+    timing,
+)
+from interpretable_adv import cli, files, kernels
+
+PARTS = ('lstm', 'adam', 'neighbors', 'steps', 'lm', 'memory', 'growth')
+
+
+def parse(argv):
+    parser = cli.ArgumentParser(
+        prog='python -m experiments.benchmarks', description=__doc__)
+    parser.add_argument('--out', default='experiments/benchmarks',
+                        help='folder for results.md, results.json and the plots')
+    parser.add_argument('--torch_python', default=None,
+                        help='interpreter with PyTorch and faiss; without, they are left out')
+    parser.add_argument('--repetitions', type=int, default=9, help='runs of each contestant')
+    parser.add_argument('--processor_time', action='store_true',
+                        help='one thread, and the time it computes instead of the time that '
+                        'passes: for a machine that others use, too')
+    parser.add_argument('--parts', default=','.join(PARTS),
+                        help='which to measure anew; others stay as results.json has them')
+    return parser.parse_args(argv)
+
+
+def main(argv=None):
+    settings = parse(argv)
+    parts = settings.parts.split(',')
+    unknown = set(parts) - set(PARTS)
+    if unknown:
+        raise cli.UserError(f'--parts {",".join(sorted(unknown))}: there are {", ".join(PARTS)}')
+    files.make_directory(settings.out)
+    path = os.path.join(settings.out, 'results.json')
+    measurement = read(path)
+    if settings.processor_time:
+        timing.use_processor_time()
+        kernels.threads = 1
+        if os.environ.get('OPENBLAS_NUM_THREADS') != '1':
+            raise cli.UserError('--processor_time: also set OPENBLAS_NUM_THREADS=1')
+    torch_side = settings.torch_python and timing.TorchSide(
+        settings.torch_python, kernels.threads)
+    n, load = settings.repetitions, [os.getloadavg()[0]]
+    measure = {
+        'lstm': lambda: lstm_benchmark.measure(torch_side, n),
+        'adam': lambda: optimizer_benchmark.measure(n),
+        'neighbors': lambda: neighbors_benchmark.measure(torch_side, max(3, n // 2)),
+        'steps': lambda: step_benchmark.measure(max(3, n // 3)),
+        'lm': lambda: language_model_benchmark.measure(torch_side, n),
+        'memory': step_benchmark.peak_memory,
+        'growth': lambda: growth_benchmark.measure(max(3, n // 2)),
+    }
+    for part in PARTS:
+        if part in parts:
+            print(f'{part} ...', flush=True)
+            measurement['parts'][part] = measure[part]()
+            measurement.update(
+                date=f'{datetime.datetime.now():%Y-%m-%d}', load=[*load, os.getloadavg()[0]],
+                machine=machine(torch_side))
+            with files.atomic_write(path, 'w') as file:
+                json.dump(measurement, file, indent=1)
+    if torch_side:
+        torch_side.close()
+    write_report(measurement, settings.out)
+
+
+def read(path):
+    if os.path.exists(path):
+        return json.loads(pathlib.Path(path).read_text(encoding='utf-8'))
+    return {'parts': {}}
+
+
+def machine(torch_side):
+    others = torch_side('versions') if torch_side else {}
+    versions = {'Chainer': chainer.__version__, 'NumPy': np.__version__,
+                'Python': platform.python_version(), **others}
+    return {'processor': processor(), 'threads': kernels.threads, 'clock': timing.clock.__name__,
+            'kernels': kernels.describe(),
+            'versions': ', '.join(f'{name} {version}' for name, version in versions.items())}
+
+
+def processor():
+    try:
+        lines = pathlib.Path('/proc/cpuinfo').read_text().splitlines()
+        return next(line.split(':')[1].strip() for line in lines if 'model name' in line)
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def write_report(measurement, out):
+    parts = measurement['parts']
+    missing = [part for part in PARTS if part not in parts]
+    if missing:
+        print(f'no table yet: {", ".join(missing)} have not been measured')
+        return
+    results = [result for part in ('lstm', 'adam', 'neighbors', 'steps', 'lm')
+               for result in parts[part]]
+    text = report.markdown({**measurement, 'results': results, 'step_peak_mb': parts['memory']})
+    with files.atomic_write(os.path.join(out, 'results.md'), 'w') as file:
+        file.write(text)
+    report.plot_growth(parts['growth'], os.path.join(out, 'growth.png'))
+    report.plot_ratios(results, os.path.join(out, 'ratios.png'))
+    print(text)
+
+
+if __name__ == '__main__':
+    cli.run(main)

@@ -1,0 +1,87 @@
+"""Exact nearest neighbours of the words that IMDB's labelled reviews have."""
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+from experiments.benchmarks import batches, stock, timing
+from experiments.benchmarks.lstm_benchmark import on_numpy
+from interpretable_adv import kernels, neighbors
+
+WORDS, K = 66825, 15
+
+
+def embeddings(n_words):
+    return np.random.RandomState(0).randn(n_words, batches.EMBEDDING).astype('f')
+
+
+def product(unit, n_queries):
+    """The scores alone, in the blocks of `neighbors`."""
+    buffer = np.empty(neighbors.QUERIES * neighbors.CANDIDATES, np.float32)
+
+    def run():
+        for start in range(0, n_queries, neighbors.QUERIES):
+            queries = unit[start:min(start + neighbors.QUERIES, n_queries)]
+            for first in range(0, len(unit), neighbors.CANDIDATES):
+                block = unit[first:first + neighbors.CANDIDATES]
+                np.dot(queries, block.T, out=buffer[:len(queries) * len(block)].reshape(
+                    len(queries), len(block)))
+    return run
+
+
+def same_share(one, other):
+    return float((np.asarray(one) == np.asarray(other)).mean())
+
+
+def measure(torch_side, repetitions, n_queries=4096, n_words=WORDS, n_stock=100):
+    """Times are for `n_queries` of the words (stock: n_stock), each against all."""
+    table = embeddings(n_words)
+    rows = np.arange(n_queries)
+    index = neighbors.Index(table)
+    found = index.nearest(K, rows)
+    agreement = {'stock Chainer': same_share(
+        stock.nearest(table, K, rows[:n_stock]), found[:n_stock])}
+
+    contestants = {'ours': lambda: index.nearest(K, rows),
+                   'product alone': product(index._unit, n_queries)}
+    if kernels.available:
+        def numpy_run():
+            with on_numpy():
+                index.nearest(K, rows)
+        contestants['ours, NumPy'] = numpy_run
+    if torch_side:
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, 'table.npz')
+            np.savez(file, embeddings=table)
+            torch_side('neighbors_setup', file=file, k=K, n_queries=n_queries)
+            torch_side('neighbors_run', result=os.path.join(folder, 'out.npz'))
+            agreement['faiss flat'] = same_share(
+                np.load(os.path.join(folder, 'out.npz'))['ids'], found)
+        contestants['faiss flat'] = lambda: torch_side('neighbors_run')
+    if min(agreement.values()) < 0.9999:  # the rest: ties within rounding
+        raise RuntimeError(f'other neighbours were found: {agreement}')
+    contestants['stock Chainer'] = lambda: stock.nearest(table, K, rows[:n_stock])
+    times = timing.interleave(contestants, repetitions)
+    times['stock Chainer'] = [t * n_queries / n_stock for t in times['stock Chainer']]
+    ratios = {f'{name} / ours': timing.ratio(times[name], times['ours'])
+              for name in contestants if name not in ('ours', 'product alone')}
+    ratios['ours / product alone'] = timing.ratio(times['ours'], times['product alone'])
+    return [{'part': 'Neighbours', 'case': f'{n_queries:,} of {n_words:,} × {batches.EMBEDDING}, '
+             f'K={K}', 'times': times, 'ratios': ratios, 'agreement': agreement,
+             'peak_mb': peak_memory(n_words)}]
+
+
+def peak_memory(n_words):
+    """Megabytes that a process needs at most for all words' neighbours, the embeddings and
+    Python included. Of the queries a part is enough, as they go block by block."""
+    result = subprocess.run([sys.executable, '-m', __name__, str(n_words)], text=True,
+                            capture_output=True, check=True)
+    return float(result.stdout)
+
+
+if __name__ == '__main__':
+    neighbors.nearest(embeddings(int(sys.argv[1])), K, rows=np.arange(2 * neighbors.QUERIES))
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
