@@ -315,4 +315,4 @@ def test_long_review_is_shown_quickly(tmp_path, browser, make_review):
     milliseconds = browser.run('(() => { const start = performance.now();'
                                ' document.querySelector("input[value=nearest]").click();'
                                ' return performance.now() - start; })()')
-    assert milliseconds < 15000  # a tenth of a second on a free machine
+    assert milliseconds < 15000  # measured: 200 to 700 on a busy machine
