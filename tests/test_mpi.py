@@ -320,23 +320,37 @@ def test_shares_of_a_batch_add_up(count):
     assert sum(share.weight for share in shares) == pytest.approx(1)
     assert sum(share.word_weight for share in shares) == pytest.approx(1)
     assert all(len(share.indices) for share in shares)
-    owned = [share.indices for share in shares if share.weight]
-    np.testing.assert_array_equal(np.concatenate(owned), indices)
+    owned = np.concatenate([share.indices for share in shares if share.weight])
+    assert sorted(owned) == sorted(indices)
+
+
+def test_shares_have_about_as_many_words():
+    lengths = np.random.RandomState(0).geometric(1 / 240, 32)
+    words = [lengths[distributed.Team(Communicator(rank, 4), 0)._deal(lengths)].sum()
+             for rank in range(4)]
+    assert sum(words) == lengths.sum()
+    assert max(words) < 1.2 * min(words)
 
 
 def test_noise_is_that_of_one_process():
     sequences = [np.arange(length) for length in (4, 1, 3, 2, 6)]
 
     def noise(rank, size, step):
+        """Noise of the process's reviews, by number."""
         team = distributed.Team(Communicator(rank, size), seed=5)
         with team.step(step):
             share = team.reviews(sequences, np.arange(5))
-            return team.noise(np, (sum(len(sequences[i]) for i in share.indices), 3))
+            lengths = [len(sequences[i]) for i in share.indices]
+            rows = team.noise(np, (sum(lengths), 3))
+        assert rows.shape == (sum(lengths), 3) and rows.dtype == np.float32
+        return dict(zip(share.indices, np.split(rows, np.cumsum(lengths)[:-1])))
 
     whole = noise(0, 1, step=8)
-    assert whole.shape == (16, 3) and whole.dtype == np.float32
-    np.testing.assert_array_equal(np.concatenate([noise(rank, 3, 8) for rank in range(3)]), whole)
-    assert not np.array_equal(noise(0, 1, step=9), whole)
+    assert len(whole) == 5
+    for rank in range(3):
+        for number, rows in noise(rank, 3, step=8).items():
+            np.testing.assert_array_equal(rows, whole[number])
+    assert not np.array_equal(noise(0, 1, step=9)[0], whole[0])
 
 
 def test_random_streams_of_a_step():
