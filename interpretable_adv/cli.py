@@ -7,6 +7,15 @@ class UserError(Exception):
     """Something the user can put right. The message names the thing and the remedy."""
 
 
+class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
+    """Shows the defaults that say something."""
+
+    def _get_help_string(self, action):
+        if action.default in (None, '', False) or '(default' in (action.help or ''):
+            return action.help
+        return super()._get_help_string(action)
+
+
 class ArgumentParser(argparse.ArgumentParser):
     """Reports a wrong flag in one line, and keeps upstream's abbreviations.
 
@@ -15,7 +24,7 @@ class ArgumentParser(argparse.ArgumentParser):
     """
 
     def __init__(self, **kwargs):
-        kwargs.setdefault('formatter_class', argparse.ArgumentDefaultsHelpFormatter)
+        kwargs.setdefault('formatter_class', HelpFormatter)
         kwargs.setdefault('usage', '%(prog)s [flags]')
         super().__init__(**kwargs)
         self._upstream_groups = []
