@@ -11,7 +11,8 @@ class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
     """Shows the defaults that say something."""
 
     def _get_help_string(self, action):
-        if action.default in (None, '', False) or '(default' in (action.help or ''):
+        silent = action.default is None or action.default is False or action.default == ''
+        if silent or '(default' in (action.help or ''):
             return action.help
         return super()._get_help_string(action)
 
