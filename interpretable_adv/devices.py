@@ -1,5 +1,8 @@
 """Where the arrays live: the choice between CPU and GPU, and the GPU's random numbers."""
+import os
+
 import chainer
+import chainer.functions as F
 import numpy as np
 from chainer.backends import cuda
 from chainer.training import extension
@@ -61,6 +64,17 @@ def seed(device, number):
     np.random.seed(number)
     if device.xp is not np:
         device.xp.random.seed(number)
+        os.environ['CHAINER_SEED'] = str(number)  # for cuDNN's dropout between LSTM layers
+
+
+def dropout(x, ratio):
+    """`chainer.functions.dropout`, always from the stream of the array's module.
+
+    cuDNN would draw from a generator of its own, which follows neither `--random_seed` nor a
+    snapshot.
+    """
+    with chainer.using_config('use_cudnn', 'never'):
+        return F.dropout(x, ratio)
 
 
 def philox(number):

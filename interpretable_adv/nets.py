@@ -4,6 +4,7 @@ import chainer.functions as F
 import chainer.links as L
 import numpy as np
 
+from interpretable_adv.devices import dropout
 from interpretable_adv.embedding import EmbedID
 from interpretable_adv.lstm import LSTM
 
@@ -31,13 +32,13 @@ class Classifier(chainer.Chain):
 
     def embed(self, ids):
         """Word vectors with dropout: ids `(N,)` or `(N, K)` → `(N, …, emb_dim)`."""
-        return F.dropout(self.word_embed(ids), self.dropout)
+        return dropout(self.word_embed(ids), self.dropout)
 
     def classify(self, embedded, lengths):
         """Logits `(len(lengths), n_class)` of reviews given as word vectors `(N, emb_dim)`."""
         states, _, _ = self.uni_lstm(embedded, lengths, outputs=False)
         hidden = F.relu(self.hidden_layer(states[-1]))
-        return self.output_layer(F.dropout(hidden, self.dropout))
+        return self.output_layer(dropout(hidden, self.dropout))
 
     def forward(self, sequences, perturbation=None):
         """Logits of reviews given as a list of id arrays.

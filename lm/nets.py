@@ -6,6 +6,7 @@ import numpy as np
 from chainer import backend
 
 from interpretable_adv.cli import UserError
+from interpretable_adv.devices import dropout
 from interpretable_adv.embedding import EmbedID
 from interpretable_adv.lstm import LSTM
 from lm.adaptive_softmax import AdaptiveSoftmax
@@ -97,8 +98,8 @@ class RNNForLM(chainer.Chain):
     def hidden(self, embedded, lengths, state=None):
         """Outputs of the LSTM `(sum(lengths), n_units)` and its state after each sequence."""
         hx, cx = state or (None, None)
-        hy, cy, ys = self.rnn(F.dropout(embedded, self.dropout), lengths, hx, cx)
-        return F.dropout(ys, self.dropout), (hy.array, cy.array)
+        hy, cy, ys = self.rnn(dropout(embedded, self.dropout), lengths, hx, cx)
+        return dropout(ys, self.dropout), (hy.array, cy.array)
 
     def nll(self, hidden, targets):
         """`-log p(target)` at each row of `hidden`, a Variable `(N,)`."""

@@ -2,11 +2,12 @@
 import types
 
 import chainer
+import chainer.functions as F
 import cupy
 import numpy as np
 import pytest
 
-from interpretable_adv import devices
+from interpretable_adv import devices, nets
 from interpretable_adv.cli import UserError
 
 
@@ -77,3 +78,17 @@ def test_generator_is_philox(tmp_path, monkeypatch):
     monkeypatch.setattr(cupy.random, 'set_random_state', lambda state: None)
     draw(0, 1, tmp_path)
     assert methods == [cupy.cuda.curand.CURAND_RNG_PSEUDO_PHILOX4_32_10]
+
+
+def test_dropout_leaves_cudnn_alone(monkeypatch):
+    """With cuDNN, Chainer's dropout draws from a generator that no seed of ours reaches."""
+    monkeypatch.setattr(chainer, 'should_use_cudnn',
+                        lambda level, *_: chainer.config.use_cudnn != 'never')
+    x = cupy.ones((40, 50), 'f')
+    with pytest.raises(RuntimeError, match='cuDNN'):
+        F.dropout(x)
+    dropped = devices.dropout(x, 0.25).array
+    assert set(np.unique(dropped.get())) == {0, np.float32(1 / 0.75)}
+    model = nets.Classifier(5, 3, 4)
+    model.to_device('@cupy:0')
+    model.embed(cupy.arange(5))
