@@ -298,10 +298,20 @@ def _communicator(name):
         import chainermn
         return chainermn.create_communicator(name)
     except (ImportError, RuntimeError) as error:
+        if _number_in_job() > 0:  # all processes fail alike; the first one says so
+            sys.exit(2)
         reason = str(error).strip().partition('\n')[0]
         raise UserError(f'--communicator {name} cannot be used ({reason}): pip install mpi4py '
                         'mpich, and for flat and pure_nccl CuPy and NCCL; naive needs no GPU'
                         ) from error
+
+
+def _number_in_job():
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError):
+        return 0
+    return MPI.COMM_WORLD.rank
 
 
 def _announce_death(team, out):
