@@ -53,7 +53,8 @@ install --no-build-isolation $(printf -- '-r %s ' "${groups[@]}")
 
 # The C kernels are optional: without a compiler the NumPy paths do the same, more slowly.
 if [ -d interpretable_adv/kernels ]; then
-    .venv/bin/python setup.py --quiet build_ext --inplace >>"$log" 2>&1 \
+    .venv/bin/python setup.py --quiet build_ext --inplace >>"$log" 2>&1 || true
+    .venv/bin/python -c 'from interpretable_adv import kernels; exit(not kernels.available)' \
         || echo "The C kernels were not built (see $log); NumPy is used instead."
 fi
 echo "$wanted" >"$stamp"

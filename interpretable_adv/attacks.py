@@ -195,8 +195,7 @@ class SPGD(AdvT):
     def _directions(self, model, ids, embedded, nearest):
         if self.directions == 'dropout':
             return perturbations.directions(embedded, _embed(model, nearest))
-        table = model.word_embed.W.array
-        return perturbations.directions(table[ids], table[nearest])
+        return perturbations.table_directions(model.word_embed.W.array, ids, nearest)
 
 
 def _embed(model, ids):

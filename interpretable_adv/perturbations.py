@@ -11,6 +11,8 @@ and iVAT are Sato et al. (2018).
 import numpy as np
 from chainer import backend
 
+from interpretable_adv import kernels
+
 NORM_EPSILON = 1e-6  # upstream's: a tiny gradient does not reach unit length
 WEIGHT_EPSILON = 1e-5  # the default of chainer.functions.normalize, which upstream calls
 
@@ -68,6 +70,18 @@ def directions(words, neighbors):
         neighbors: embeddings `(N, K, D)`.
     """
     return _unit(neighbors - words[:, None])
+
+
+def table_directions(table, ids, neighbors):
+    """`directions(table[ids], table[neighbors])`, on a CPU without the copies.
+
+    Args:
+        table: embeddings `(n_vocab, D)`.
+        ids, neighbors: words `(N,)` and theirs `(N, K)`.
+    """
+    if kernels.available and isinstance(table, np.ndarray) and table.dtype == np.float32:
+        return kernels.directions(table, ids, neighbors, NORM_EPSILON)
+    return directions(table[ids], table[neighbors])
 
 
 # AdvT and VAT -----------------------------------------------------------------------------

@@ -49,6 +49,12 @@ class _TopK(ctypes.Structure):
         (name, ctypes.c_int64) for name in ('queries', 'columns', 'stride', 'first_id', 'k')]
 
 
+class _Directions(ctypes.Structure):
+    _fields_ = [(name, _pointer) for name in ('table', 'ids', 'neighbors', 'directions')] + [
+        (name, ctypes.c_int64) for name in ('words', 'k', 'columns')] + [
+        ('epsilon', ctypes.c_float)]
+
+
 SQUARE_SUM_BLOCK = 4096  # as in kernels.h
 
 
@@ -63,7 +69,8 @@ def _load():
             except (OSError, AttributeError):  # built for another machine, or long ago
                 continue
             if size != sum(map(ctypes.sizeof, (
-                    _LSTMForward, _LSTMBackward, _Adam, _SquareSum, _SegmentSum, _TopK))):
+                    _LSTMForward, _LSTMBackward, _Adam, _SquareSum, _SegmentSum, _TopK,
+                    _Directions))):
                 continue
             library.kernels_select.restype = ctypes.c_char_p
             library.kernels_select.argtypes = [ctypes.c_char_p]
@@ -238,3 +245,25 @@ def top_k(scores, best, ids, query_ids, first_id):
     _run(_library.kernels_top_k, _TopK(
         *map(_address, (scores, best, ids, query_ids)),
         *scores.shape, scores.strides[0] // 4, first_id, best.shape[1]))
+
+
+def directions(table, ids, neighbors, epsilon):
+    """Unit vectors from words to their neighbours: `d / sqrt(epsilon + |d|²)`.
+
+    Args:
+        table: `(n_vocab, D)`.
+        ids, neighbors: `(N,)` and `(N, K)`, from 0 to n_vocab - 1.
+
+    Returns:
+        `(N, K, D)`.
+    """
+    # The kernel reads wherever an id points to.
+    for numbers in (ids, neighbors):
+        if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(table):
+            raise IndexError(f'ids must be from 0 to {len(table) - 1}')
+    ids, neighbors = (np.ascontiguousarray(a, np.int64) for a in (ids, neighbors))
+    result = np.empty((*neighbors.shape, table.shape[1]), np.float32)
+    _run(_library.kernels_directions, _Directions(
+        *map(_address, (table, ids, neighbors, result)), *result.shape, epsilon),
+        result.size >= _PARALLEL_VALUES)
+    return result

@@ -45,7 +45,8 @@ const char *kernels_select(const char *name)
 int64_t kernels_argument_bytes(void)
 {
     return sizeof(struct lstm_forward) + sizeof(struct lstm_backward) + sizeof(struct adam)
-        + sizeof(struct square_sum) + sizeof(struct segment_sum) + sizeof(struct top_k);
+        + sizeof(struct square_sum) + sizeof(struct segment_sum) + sizeof(struct top_k)
+        + sizeof(struct directions);
 }
 
 int64_t kernels_unit_multiple(void) { return selected->unit_multiple; }
@@ -70,3 +71,5 @@ void kernels_segment_sum(struct segment_sum *a, int threads)
 }
 
 void kernels_top_k(struct top_k *a, int threads) { selected->top_k(a, threads); }
+
+void kernels_directions(struct directions *a, int threads) { selected->directions(a, threads); }

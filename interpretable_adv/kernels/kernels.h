@@ -59,6 +59,15 @@ struct top_k {
     int64_t queries, columns, stride, first_id, k;
 };
 
+struct directions {
+    const float *table;        /* (any, columns) */
+    const int64_t *ids;        /* (words) */
+    const int64_t *neighbors;  /* (words, k) */
+    float *directions;         /* (words, k, columns), out */
+    int64_t words, k, columns;
+    float epsilon;
+};
+
 struct kernels {
     const char *name;
     int64_t unit_multiple;
@@ -68,6 +77,7 @@ struct kernels {
     void (*square_sum)(struct square_sum *, int threads);
     void (*segment_sum)(struct segment_sum *, int threads);
     void (*top_k)(struct top_k *, int threads);
+    void (*directions)(struct directions *, int threads);
 };
 
 #endif

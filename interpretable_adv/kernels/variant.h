@@ -14,8 +14,9 @@
 #include "adam.c"
 #include "segment_sum.c"
 #include "top_k.c"
+#include "directions.c"
 
 const struct kernels NAME(kernels) = {
     TEXT(VARIANT), TILE_COLUMNS, NAME(lstm_forward), NAME(lstm_backward), NAME(adam),
-    NAME(square_sum), NAME(segment_sum), NAME(top_k),
+    NAME(square_sum), NAME(segment_sum), NAME(top_k), NAME(directions),
 };

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpretable_adv import perturbations
+from tests.interpretable_adv.codes import CODES, running
 
 
 def load(golden, name):
@@ -208,3 +209,23 @@ def test_rank_by_projected_norm():
 def test_impossible_sparsity_is_refused(sparsity):
     with pytest.raises(ValueError, match='sparsity'):
         perturbations.kept_words(np.ones((2, 2), 'f'), [2], sparsity)
+
+
+@pytest.mark.parametrize('code', CODES)
+@pytest.mark.parametrize('columns', [1, 5, 64, 100])
+def test_directions_in_a_table(code, columns):
+    random = np.random.RandomState(0)
+    table = random.randn(50, columns).astype('f')
+    table[7] = table[8]  # no direction between equal vectors
+    ids, nearest = random.randint(0, 50, 300), random.randint(0, 50, (300, 6))
+    ids[0], nearest[0, 0] = 7, 8
+    with running(code, threads=3):
+        actual = perturbations.table_directions(table, ids, nearest)
+    expected = perturbations.directions(table[ids], table[nearest])
+    np.testing.assert_allclose(actual, expected, rtol=2e-6, atol=1e-7)
+    assert not actual[0, 0].any()
+
+
+def test_directions_in_a_table_need_ids_of_it():
+    with pytest.raises(IndexError):
+        perturbations.table_directions(np.ones((3, 2), 'f'), np.array([3]), np.array([[0]]))
