@@ -205,6 +205,16 @@ def curves_job(preset, places, seeds):
         settings={'runs': names}, weight=1)
 
 
+def gap_accuracy_job(places, seeds):
+    names = [run_name('perplexity', seed) for seed in seeds]
+    return Job('gap_accuracy', places.run('figures'), (
+        '-m', 'figures.gap_accuracy', '--perplexity',
+        *(os.path.join(places.run(name), 'perplexity.json') for name in names),
+        '--out', places.run('figures')),
+        needs=tuple(names), outputs=('gap_accuracy.png', 'gap_accuracy.pdf'),
+        settings={'perplexities': names})
+
+
 def _attack_settings(preset):
     """Flags that make Table 1's attacks those of the trainings, where the preset says no other."""
     settings = {method: classifier_settings(preset, method, 1) for method in attacks_of(preset)}
@@ -271,13 +281,16 @@ def table3(preset, places, seeds):
 
 
 def figures(preset, places, seeds):
-    """Figure 1; heatmaps and report of the first seed; curves of all trainings."""
+    """Figure 1; heatmaps and report of the first seed; for all seeds the curves of the trainings,
+    and perplexity gap against accuracy."""
     jobs = [figure1_job(places), data_job(preset, places),
             lm_job(preset, places, preset.lm_seed)]
     jobs += [classifier_job(preset, places, method, seed)
              for seed in seeds for method in preset.methods]
+    jobs += [perplexity_job(preset, places, seed) for seed in seeds]
     return [*jobs, analysis_job(preset, places, seeds[0]),
-            heatmaps_job(preset, places, seeds[0]), curves_job(preset, places, seeds)]
+            heatmaps_job(preset, places, seeds[0]), curves_job(preset, places, seeds),
+            gap_accuracy_job(places, seeds)]
 
 
 def merge(*plans):

@@ -26,7 +26,9 @@ class Number:
     def __str__(self):
         if self.value is None:
             return MISSING
-        text = f'{self.value:{"+" if self.signed else ""},.{self.decimals}f}'
+        # Four digits before the point make those behind it noise; adding 0 turns −0 into 0.
+        decimals = self.decimals if abs(self.value) < 10000 else 0
+        text = f'{round(self.value, decimals) + 0:{"+" if self.signed else ""},.{decimals}f}'
         return text.replace('-', '−')
 
     def fields(self):

@@ -131,7 +131,7 @@ def make_figure(curves, split='dev'):
         draw(left, curves, 'loss').set_ylabel('training loss, with its adversarial part')
         draw(right, curves, 'accuracy').set_ylabel(f'{split} accuracy (%)')
         handles, labels = left.get_legend_handles_labels()
-        figure.legend(handles, labels, loc='outside lower center', ncols=min(5, len(labels)),
+        figure.legend(handles, labels, loc='outside lower center', ncols=min(3, len(labels)),
                       frameon=False)
     return figure
 

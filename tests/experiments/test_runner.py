@@ -337,7 +337,7 @@ def test_nothing_to_attack_is_told():
 
 
 def test_commands_of_a_preset():
-    preset = presets.load('toy', ['train.n_epoch=3', 'spgd.xi_var=9'])
+    preset = presets.load('paper', ['train.n_epoch=3', 'spgd.xi_var=9'])
     places = plans.Places('runs', 'data', device=('--gpu', '0'))
     plan = {job.name: job for job in plans.merge(
         *(build(preset, places, [7]) for build in PLANS))}
@@ -350,13 +350,14 @@ def test_commands_of_a_preset():
     assert (spgd.settings['xi_var'], spgd.settings['n_epoch'], spgd.settings['gpu']) == (9, 3, -1)
     assert spgd.command[-2:] == ('--gpu', '0')
     attack = plan['perplexity_seed7'].command
-    assert attack[attack.index('--epsilon') + 1] == 'adv=0.5,iadv=1.5,spgd=9'
+    assert attack[attack.index('--epsilon') + 1] == 'adv=5,iadv=15,spgd=9'
     assert attack.count('--epsilon') == 1
     assert set(plan['perplexity_seed7'].needs) == {'lm_seed1', 'adv_seed7', 'iadv_seed7',
                                                    'spgd_seed7'}
     assert plan['perplexity_common_sweep_seed7'].needs == ('lm_seed1', 'pretrained_seed7')
+    assert plan['gap_accuracy'].needs == ('perplexity_seed7',)
     assert plan['data'].command[:5] == ('-m', 'interpretable_adv.data', 'prepare', '--dataset',
-                                        'toy')
+                                        'imdb')
 
 
 def test_imdb_comes_from_the_archive_or_the_network():

@@ -16,7 +16,8 @@ def table():
 
 @pytest.mark.parametrize('number, text', [
     (Number(93.5), '93.50'), (Number(-0.5, signed=True), '−0.50'),
-    (Number(4.6, signed=True), '+4.60'), (Number(None), '–'), (Number(21246, 0), '21,246')])
+    (Number(4.6, signed=True), '+4.60'), (Number(None), '–'), (Number(21246, 0), '21,246'),
+    (Number(-0.001, signed=True), '+0.00'), (Number(4762220.35, signed=True), '+4,762,220')])
 def test_numbers(number, text):
     assert str(number) == text
 
