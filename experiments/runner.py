@@ -190,8 +190,9 @@ class Runner:
             running.output.close()
             if status == 0:
                 self.done.add(name)
-                self._spent += seconds
-                self._earned += job.weight * (1 - running.start_share)
+                if job.trains:  # what takes moments says little about what takes long
+                    self._spent += seconds
+                    self._earned += job.weight * (1 - running.start_share)
                 self._print(f'{self._count()}  {name} done in {duration(seconds)}'
                             f'{self._say(job)}   {self._outlook()}')
             else:
@@ -254,7 +255,7 @@ class Runner:
         """Expected time until all is done, or None as long as nothing is known.
 
         Jobs are weighed by what they are expected to cost; what a unit of weight takes is
-        measured on the jobs finished so far and on the epochs of those that run.
+        measured on the trainings finished so far and on the epochs of those that run.
         """
         now = time.monotonic()
         spent, earned, left, longest = self._spent, self._earned, 0.0, 0.0
