@@ -30,14 +30,14 @@ def table3(root, tmp_path):
 
 def test_array_trains_five_models_with_five_seeds(root, table3, tmp_path):
     trained = []
-    for task in (0, 7, 13, 24):
+    for task in (7, 24):
         done = run(root, 'models.sh', '--dry-run', SLURM_ARRAY_TASK_ID=task, RUNS=tmp_path)
         trained += commands(done, 'interpretable_adv.train')
     by_model = sorted(table3, key=lambda line: [
         'baseline_', 'pretrained_', 'adv_', 'iadv_', 'spgd_'].index(
             line.rpartition('/')[2].partition('_')[0] + '_'))
     assert len(table3) == 25
-    assert trained == [by_model[task] for task in (0, 7, 13, 24)]
+    assert trained == [by_model[task] for task in (7, 24)]
     assert all('--gpu 0' in line for line in trained)
 
 

@@ -23,18 +23,9 @@ def run(corpus, out, *more):
         (out / 'result.json').read_text(encoding='utf-8'))
 
 
-@pytest.mark.parametrize('name', SOFTMAXES)
-def test_losses_with_dropout(corpus, tmp_path, name):
-    with strict_cupy.shared_random_stream():
-        losses, result = run(corpus, tmp_path / 'cupy', *SOFTMAXES[name], '--gpu', 0)
-    expected_losses, expected = run(corpus, tmp_path / 'numpy', *SOFTMAXES[name])
-    np.testing.assert_allclose(losses, expected_losses, rtol=1e-5)
-    for key in ('valid_perplexity', 'test_perplexity'):
-        assert result[key] == pytest.approx(expected[key], rel=1e-5)
-
-
-@pytest.mark.parametrize('name', SOFTMAXES)
-def test_step_waits_for_nothing(corpus, tmp_path, monkeypatch, name):
+@pytest.fixture
+def counts(monkeypatch):
+    """What crosses between host and device, by window."""
     counts = []
 
     def counted(self, update_core=updater.TruncatedBPTTUpdater.update_core):
@@ -43,8 +34,18 @@ def test_step_waits_for_nothing(corpus, tmp_path, monkeypatch, name):
         counts.append(count)
 
     monkeypatch.setattr(updater.TruncatedBPTTUpdater, 'update_core', counted)
-    run(corpus, tmp_path, *SOFTMAXES[name], '--gpu', 0)
-    assert counts and all(count.to_host == [] for count in counts), counts[0].to_host
+    return counts
+
+
+@pytest.mark.parametrize('name', SOFTMAXES)
+def test_losses_with_dropout_and_windows_that_wait_for_nothing(corpus, tmp_path, counts, name):
+    with strict_cupy.shared_random_stream():
+        losses, result = run(corpus, tmp_path / 'cupy', *SOFTMAXES[name], '--gpu', 0)
+    assert len(counts) == len(losses) and all(count.to_host == [] for count in counts)
+    expected_losses, expected = run(corpus, tmp_path / 'numpy', *SOFTMAXES[name])
+    np.testing.assert_allclose(losses, expected_losses, rtol=1e-5)
+    for key in ('valid_perplexity', 'test_perplexity'):
+        assert result[key] == pytest.approx(expected[key], rel=1e-5)
 
 
 def test_resumed_run_ends_where_an_undisturbed_one_does(corpus, tmp_path):
