@@ -343,8 +343,11 @@ def _end_all(team, error):
     if not team.writes:
         time.sleep(2)
     if isinstance(error, UserError):
-        print('error:', ' '.join(str(error).split()), file=sys.stderr, flush=True)
-    elif not isinstance(error, (SystemExit, KeyboardInterrupt)):
+        print(f'error: {" ".join(str(error).split())}', file=sys.stderr, flush=True)
+    elif isinstance(error, KeyboardInterrupt):
+        print('interrupted', file=sys.stderr, flush=True)
+    else:
         traceback.print_exc()
-    team.communicator.mpi_comm.Abort(2)
-    os._exit(2)  # before anything tries to take leave of processes that are gone
+    status = 130 if isinstance(error, KeyboardInterrupt) else 2
+    team.communicator.mpi_comm.Abort(status)
+    os._exit(status)  # before anything tries to take leave of processes that are gone
