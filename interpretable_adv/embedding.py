@@ -55,7 +55,7 @@ class RowParameter(chainer.Parameter):
 
     def add_rows(self, ids, rows):
         """Adds `rows` `(n, D)` to the gradient's rows `ids` `(n,)`."""
-        self._pieces.append((ids, rows))
+        self._pieces.append((np.asarray(ids, np.int64), rows))
         self._summed = False
 
     def row_gradient(self):
