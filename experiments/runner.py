@@ -228,13 +228,13 @@ class Runner:
         return lines[-1].removeprefix('error: ') if lines else ''
 
     def _say(self, job):
-        """The accuracy or perplexity of a finished training."""
+        """How a training did on dev; the test set speaks in the tables only."""
         result = state.read_json(os.path.join(job.folder, 'result.json')) if job.trains else None
         if not result:
             return ''
         if job.trains == 'lm':
-            return f': test perplexity {result["test_perplexity"]:.2f}'
-        return f': dev {result["dev_accuracy"]:.2f} %, test {result["test_accuracy"]:.2f} %'
+            return f': {result["valid_split"]} perplexity {result["valid_perplexity"]:.2f}'
+        return f': dev {result["dev_accuracy"]:.2f} %'
 
     # Progress -------------------------------------------------------------------------------
 
