@@ -8,7 +8,7 @@ from chainer.optimizers import adam as stock
 from interpretable_adv import kernels
 from interpretable_adv.embedding import RowParameter
 
-BLOCK = 1 << 14  # values that the NumPy path works on at a time: all of them stay in the cache
+BLOCK = 1 << 16  # values that the NumPy path works on at a time: these stay in the cache
 
 
 class Adam(chainer.optimizers.Adam):
@@ -112,11 +112,11 @@ def adam_rows_in_blocks(parameter, m, v, gradient, one_minus_beta1, one_minus_be
     """`adam_in_blocks` for a gradient of the rows `ids` only; inactive rows do not move."""
     rows = max(1, BLOCK // parameter.shape[1])
     whole = np.zeros((rows, parameter.shape[1]), np.float32)
-    for start in range(0, len(parameter), rows):
+    starts = np.arange(0, len(parameter), rows)
+    bounds = np.searchsorted(ids, np.append(starts, len(parameter)))
+    used = np.logical_or.reduceat(active, starts)
+    for start, first, last in zip(starts[used], bounds[:-1][used], bounds[1:][used]):
         stop = min(start + rows, len(parameter))
-        if not active[start:stop].any():
-            continue
-        first, last = np.searchsorted(ids, (start, stop))
         inside = ids[first:last] - start
         whole[inside] = gradient[first:last]
         adam_in_blocks(parameter[start:stop], m[start:stop], v[start:stop], whole[:stop - start],

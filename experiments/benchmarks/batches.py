@@ -3,15 +3,16 @@ import numpy as np
 
 EMBEDDING, BATCH, VOCABULARY = 256, 32, 87008
 
-# Every fourth percentile of the words per IMDB training review, with its end marker.
-IMDB_LENGTHS = (12, 62, 85, 106, 118, 125, 131, 137, 143, 150, 158, 167, 176, 188, 200, 215,
-                232, 252, 275, 303, 337, 379, 438, 521, 670, 2526)
+# Percentiles of the words per IMDB training review, with its end marker.
+PERCENTILES = (*range(0, 97, 4), 98, 99, 99.5, 99.9, 100)
+IMDB_LENGTHS = (
+    12, 62, 85, 106, 118, 125, 131, 137, 143, 150, 158, 167, 176, 188, 200, 215, 232, 252,
+    275, 303, 337, 379, 438, 521, 670, 816, 946, 1016, 1130, 2526)
 
 
 def real_lengths(random, n=BATCH):
     """Lengths distributed as those of IMDB's training reviews."""
-    percent = np.linspace(0, 100, len(IMDB_LENGTHS))
-    return np.interp(random.uniform(0, 100, n), percent, IMDB_LENGTHS).astype(np.int64)
+    return np.interp(random.uniform(0, 100, n), PERCENTILES, IMDB_LENGTHS).astype(np.int64)
 
 
 def cut_lengths(random, longest, n=BATCH):

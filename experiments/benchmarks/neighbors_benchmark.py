@@ -83,5 +83,7 @@ def peak_memory(n_words):
 
 
 if __name__ == '__main__':
-    neighbors.nearest(embeddings(int(sys.argv[1])), K, rows=np.arange(2 * neighbors.QUERIES))
+    n_words = int(sys.argv[1])
+    neighbors.nearest(
+        embeddings(n_words), K, rows=np.arange(min(n_words, 2 * neighbors.QUERIES)))
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)

@@ -8,7 +8,7 @@ import numpy as np
 
 from experiments.benchmarks import batches, stock, timing
 from experiments.benchmarks.lstm_benchmark import check
-from interpretable_adv import attacks, nets, updaters
+from interpretable_adv import attacks, memory, nets, updaters
 from interpretable_adv.adam import Adam, GradientClipping
 from interpretable_adv.iterators import ReviewIterator
 from interpretable_adv.neighbor_table import NeighborTable
@@ -89,7 +89,9 @@ def same_first_loss():
     stock.advt_step(old, adam, np.concatenate(chosen), [len(c) for c in chosen],
                     reviews.labels[order])
     np.random.seed(1)
-    with chainer.Reporter().scope({}):
+    reporter = chainer.Reporter()
+    reporter.add_observer('main', new.model)
+    with reporter.scope({}):
         new.update()
     check([new.model.uni_lstm[0].w4.array, new.model.word_embed.W.array],
           [old.uni_lstm[0].w4.array, old.word_embed.W.array], 1e-4)
@@ -108,7 +110,7 @@ def measure(repetitions, hidden=256, longest=240, spgd_steps=50):
             'times': times, 'ratios': {
                 'stock Chainer / ours': timing.ratio(times['stock Chainer'], times['ours'])}})
     # Over a whole period between two refreshes of the neighbours, so that these count.
-    methods = ('baseline', 'adv', 'iadv', 'spgd')
+    methods = ('adv', 'spgd')
     reviews = Reviews(batches.BATCH * (spgd_steps + 1))
     times = timing.interleave(
         {method: stepper(method, hidden, reviews) for method in methods}, spgd_steps)
@@ -129,5 +131,6 @@ def peak_memory(method='adv', hidden=1024):
 
 
 if __name__ == '__main__':
+    memory.keep_freed_memory()  # as training does
     stepper(sys.argv[1], int(sys.argv[2]), Reviews(batches.BATCH, seed=3))()
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)

@@ -1,0 +1,85 @@
+"""The benchmarks at sizes that say nothing about speed: that they run, compare and report."""
+import json
+
+import numpy as np
+import pytest
+
+from experiments.benchmarks import (
+    __main__,
+    batches,
+    growth_benchmark,
+    language_model_benchmark,
+    lstm_benchmark,
+    neighbors_benchmark,
+    optimizer_benchmark,
+    report,
+    step_benchmark,
+    timing,
+)
+from interpretable_adv import cli
+
+
+def test_interleave_takes_turns():
+    calls = []
+    times = timing.interleave(
+        {'a': lambda: calls.append('a'), 'b': lambda: calls.append('b') or 0.25}, 2)
+    assert calls == ['a', 'b'] * 3
+    assert times['b'] == [0.25, 0.25] and len(times['a']) == 2
+    assert timing.ratio([2, 9, 4], [1, 1, 2]) == 2
+
+
+def test_lengths_are_those_of_reviews():
+    lengths = batches.real_lengths(np.random.RandomState(0), 20000)
+    assert 235 < lengths.mean() < 255 and lengths.min() >= 12  # IMDB's mean is 243.5
+    assert batches.cut_lengths(np.random.RandomState(0), 50).max() == 50
+
+
+def test_the_stock_step_is_ours():
+    step_benchmark.same_first_loss()
+
+
+def test_the_stock_language_model_is_ours():
+    language_model_benchmark.same_loss()
+
+
+def test_differences_are_noticed():
+    with pytest.raises(RuntimeError, match='differ'):
+        lstm_benchmark.check([np.ones(3)], [np.array([1, 1, 1.01])], 1e-4)
+
+
+@pytest.fixture(scope='module')
+def parts():
+    """Tiny measurements of most parts, and made-up ones of what is slow even so."""
+    steps = {'part': 'Training step', 'case': 'adv', 'times': {'ours': [1.0]},
+             'ratios': {'stock Chainer / ours': 21.0}}
+    return {
+        'lstm': lstm_benchmark.measure(None, 1, {'H=8, T≤5': (8, 5, True)}),
+        'adam': optimizer_benchmark.measure(1, n_vocab=300),
+        'neighbors': neighbors_benchmark.measure(None, 1, 20, 400, 10),
+        'steps': [steps], 'lm': [], 'memory': 7000.0,
+        'growth': [{'title': 'LSTM', 'axis': 'units',
+                    'times': {'8': growth_benchmark.lstm_seconds(1, 3, 2, 8),
+                              '16': growth_benchmark.lstm_seconds(1, 3, 2, 16)}},
+                   {'title': 'threads', 'axis': 'threads', 'times': {'1': [1.0], '2': [0.6]}}]}
+
+
+def test_report(parts, tmp_path, capsys):
+    measurement = {'parts': parts, 'date': 'today', 'load': [1.0, 2.0],
+                   'machine': __main__.machine(None)}
+    __main__.write_report(measurement, tmp_path)
+    text = (tmp_path / 'results.md').read_text(encoding='utf-8')
+    assert '| Training step | adv | stock Chainer / ours | 21.00 | ≥ 20 | reached |' in text
+    assert '| 7000 | ≤ 6000 | missed |' in text
+    assert {path.name for path in tmp_path.iterdir()} == {'results.md', 'growth.png', 'ratios.png'}
+    assert text in capsys.readouterr().out
+    json.dumps(measurement)
+
+
+def test_goals_are_found():
+    assert report.goal_of('LSTM', 'H=1024, T≤100', 'stock Chainer / ours') == 10
+    assert report.goal_of('LSTM', 'H=1024, real lengths', 'stock Chainer / ours') is None
+
+
+def test_unknown_parts_are_refused(tmp_path):
+    with pytest.raises(cli.UserError, match='speed'):
+        __main__.main(['--parts', 'speed', '--out', str(tmp_path)])
