@@ -17,8 +17,16 @@ import time
 import chainer
 import numpy as np
 
-from interpretable_adv import attacks, checkpoints, cli, data_flags, devices, readings, records
-from interpretable_adv.cli import UserError, at_least, share
+from interpretable_adv import (
+    attack_flags,
+    checkpoints,
+    cli,
+    data_flags,
+    devices,
+    readings,
+    records,
+)
+from interpretable_adv.cli import UserError, at_least
 from interpretable_adv.files import atomic_write
 from interpretable_adv.neighbor_table import NeighborTable
 from interpretable_adv.recording import Adversary, Perplexities, make_records
@@ -83,18 +91,8 @@ def make_parser():
         help='live line: on a terminal, always, never')
     add('--device', help="Chainer's name of a device, e.g. @cupy:0; instead of --gpu")
 
-    add = parser.add_argument_group('SPGD').add_argument
-    add('--use_spgd', **switch, default=0, help='SPGD (with --use_adv 1)')
-    add('--sparsity', type=share, default=0.75, help='σ, share of the words that stay in place')
-    add('--spgd_iters', type=at_least(1), default=1, help='M, gradient steps')
-    add('--spgd_step', type=at_least(0, float), default=None,
-        help='size of a gradient step (default: ε)')
-    add('--spgd_toward_only', **switch, nargs='?', const=1, default=0,
-        help='leave words in place whose neighbours all lie behind')
-    add('--sparsity_rank', choices=('raw', 'projected'), default='raw',
-        help='which norm ranks the words')
-    add('--mask_eos', **switch, nargs='?', const=1, default=0,
-        help="never perturb a review's end, in any method")
+    attack_flags.add(parser).add_argument(
+        '--use_spgd', **switch, nargs='?', const=1, default=0, help='attack with SPGD')
 
     data_flags.add(parser, lower=0)
     add = parser.add_upstream_group("upstream's flags").add_argument
@@ -213,17 +211,8 @@ def build_adversary(method, victim, corpus, settings):
                         'neighbours from; give a smaller number')
     table = victim.neighbors(settings.nn_k, limit, settings.nn_k_offset)
     virtual = method in ('vat', 'ivat')
-    options = {'level': 'sentence' if settings.norm_sentence_level else 'word',
-               'first_scale': settings.xi_var_first, 'virtual': virtual,
-               'mask_eos': bool(settings.mask_eos)}
-    if method in ('iadv', 'ivat'):
-        attack = attacks.IAdvT(settings.xi_var, table, **options)
-    elif method == 'spgd':
-        attack = attacks.SPGD(
-            settings.xi_var, table, settings.sparsity, settings.spgd_iters, settings.spgd_step,
-            bool(settings.spgd_toward_only), rank=settings.sparsity_rank, **options)
-    else:
-        attack = attacks.AdvT(settings.xi_var, **options)
+    attack = attack_flags.build(method, settings.xi_var, table, settings,
+                                first_scale=settings.xi_var_first, virtual=virtual)
     return Adversary(method, victim.model, attack, table, victim.nearest_words, settings.xi_var,
                      virtual)
 

@@ -9,7 +9,7 @@ from chainer import training
 from chainer.training import extension
 
 from interpretable_adv import (
-    attacks,
+    attack_flags,
     checkpoints,
     cli,
     data,
@@ -74,20 +74,10 @@ def make_parser():
     add('--communicator', choices=distributed.COMMUNICATORS,
         help='train with all processes that mpiexec started; --batchsize is shared among them')
 
-    add = parser.add_argument_group('SPGD').add_argument
+    add = attack_flags.add(parser).add_argument
     add('--use_spgd', **switch, nargs='?', const=1, default=0, help='SPGD')
-    add('--sparsity', type=share, default=0.75, help='σ, share of the words that stay in place')
-    add('--spgd_iters', type=at_least(1), default=1, help='M, gradient steps')
-    add('--spgd_step', type=at_least(0, float), default=None,
-        help='size of a gradient step (default: --xi_var)')
-    add('--spgd_toward_only', **switch, nargs='?', const=1, default=0,
-        help='leave words in place whose neighbours all lie behind')
     add('--spgd_directions', choices=('clean', 'dropout'), default='clean',
         help='directions between clean word vectors or ones with dropout')
-    add('--sparsity_rank', choices=('raw', 'projected'), default='raw',
-        help='which norm ranks the words')
-    add('--mask_eos', **switch, nargs='?', const=1, default=0,
-        help="never perturb a review's end, in any method")
     add('--update_nearest_batch', type=at_least(0), metavar='N',
         help='neighbours anew every N steps; 0: by --update_nearest_epoch, as upstream (default: '
              '50 for SPGD and preset paper, else 0)')
@@ -262,9 +252,6 @@ def build_updater(settings, corpus, iterator, optimizer, team):
     """The updater that `--method` names."""
     options = {'train': corpus.train, 'alpha_decay': settings.alpha_decay,
                'exponential': bool(settings.use_exp_decay), 'team': team}
-    attack_options = {'level': 'sentence' if settings.norm_sentence_level else 'word',
-                      'first_scale': settings.xi_var_first, 'mask_eos': bool(settings.mask_eos),
-                      'virtual': bool(settings.use_semi_data), 'noise': team.noise}
     table = None
     if settings.use_attn_d or settings.use_spgd:
         table = build_neighbors(settings, corpus, optimizer.target, team)
@@ -272,25 +259,23 @@ def build_updater(settings, corpus, iterator, optimizer, team):
             table, every_steps=1 if settings.online_nn else settings.update_nearest_batch,
             every_epochs=settings.update_nearest_epoch)
 
-    def interpretable_or_plain():
-        if settings.use_attn_d:
-            return attacks.IAdvT(settings.xi_var, table, **attack_options)
-        return attacks.AdvT(settings.xi_var, **attack_options)
+    def attack(method, **more):
+        return attack_flags.build(
+            method, settings.xi_var, table, settings, first_scale=settings.xi_var_first,
+            virtual=bool(settings.use_semi_data), noise=team.noise, **more)
 
+    plain = 'iadv' if settings.use_attn_d else 'adv'
     kind = updaters.BaselineUpdater
     if settings.use_adv:
         kind = updaters.SPGDUpdater if settings.use_spgd else updaters.AdversarialUpdater
         options['weight'] = settings.nl_factor
-        options['attack'] = attacks.SPGD(
-            settings.xi_var, table, settings.sparsity, settings.spgd_iters, settings.spgd_step,
-            bool(settings.spgd_toward_only), settings.spgd_directions, settings.sparsity_rank,
-            **attack_options
-        ) if settings.use_spgd else interpretable_or_plain()
+        options['attack'] = (attack('spgd', directions=settings.spgd_directions)
+                             if settings.use_spgd else attack(plain))
     if settings.use_semi_data:
         kind = (updaters.AdversarialVirtualUpdater if settings.use_adv
                 else updaters.VirtualUpdater)
         options['unlabeled'] = unlabeled_reviews(settings, corpus)
-        options['virtual_attack'] = interpretable_or_plain()
+        options['virtual_attack'] = attack(plain)
     return kind(iterator, optimizer, **options)
 
 

@@ -16,8 +16,8 @@ import time
 
 import numpy as np
 
-from interpretable_adv import attacks, checkpoints, cli, data_flags, devices
-from interpretable_adv.cli import UserError, at_least, share
+from interpretable_adv import attack_flags, checkpoints, cli, data_flags, devices
+from interpretable_adv.cli import UserError, at_least
 from interpretable_adv.files import atomic_write
 from interpretable_adv.training import duration, versions, write_json
 from lm import attacked, evaluation
@@ -57,20 +57,12 @@ def make_parser():
     add('--epsilon', default='', metavar='E',
         help="step size, one for all or adv=5,iadv=15,…; without it the paper's")
     add('--nn_k', type=at_least(1), default=15, help='K, neighbours per word')
-    add('--sparsity', type=share, default=0.75, help='σ, share of the words that stay in place')
-    add('--spgd_iters', type=at_least(1), default=1, help='M, gradient steps of SPGD')
-    add('--spgd_step', type=at_least(0, float), help='size of such a step; without it ε')
-    add('--spgd_toward_only', type=int, nargs='?', const=1, choices=(0, 1), default=0,
-        help='SPGD leaves words in place whose neighbours all lie behind')
-    add('--sparsity_rank', choices=('raw', 'projected'), default='raw',
-        help='which norm ranks the words')
     add('--norm_sentence_level', type=int, choices=(0, 1), default=1,
         help='one norm per review instead of per word')
-    add('--mask_eos', type=int, nargs='?', const=1, choices=(0, 1), default=0,
-        help="never perturb a review's end")
     add('--use_limit_vocab', type=int, choices=(0, 1), default=1,
         help='neighbours among the words of labelled reviews only')
 
+    attack_flags.add(parser)
     add = parser.add_argument_group('results').add_argument
     add('--json', metavar='FILE', help='write all numbers')
     add('--csv', metavar='FILE', help='write the numbers of each review and method')
@@ -191,21 +183,15 @@ def epsilons(settings):
 # 2. Attacks -----------------------------------------------------------------------------------
 
 def build_attack(settings, method, epsilon, victim):
-    options = {'level': 'sentence' if settings.norm_sentence_level else 'word',
-               'mask_eos': bool(settings.mask_eos)}
     if method == 'none':
         return attacked.NoAttack()
-    if method == 'adv':
-        return attacks.AdvT(epsilon, **options)
-    if method == 'iadv':
-        return attacks.IAdvT(epsilon, victim.neighbors, **options)
-    if method == 'adv_sparse':
-        return attacked.SparseAdvT(epsilon, settings.sparsity, **options)
-    if method == 'random':
+    if method in CONTROLS:
+        options = {'level': 'sentence' if settings.norm_sentence_level else 'word',
+                   'mask_eos': bool(settings.mask_eos)}
+        if method == 'adv_sparse':
+            return attacked.SparseAdvT(epsilon, settings.sparsity, **options)
         return attacked.RandomDirections(epsilon, settings.seed, **options)
-    return attacks.SPGD(
-        epsilon, victim.neighbors, settings.sparsity, settings.spgd_iters, settings.spgd_step,
-        bool(settings.spgd_toward_only), rank=settings.sparsity_rank, **options)
+    return attack_flags.build(method, epsilon, victim.neighbors, settings)
 
 
 def load_victims(settings, corpus, device, word_size):
