@@ -55,7 +55,7 @@ def main(argv=None):
             raise cli.UserError('--processor_time: also set OPENBLAS_NUM_THREADS=1')
     torch_side = settings.torch_python and timing.TorchSide(
         settings.torch_python, kernels.threads)
-    n, load = settings.repetitions, [os.getloadavg()[0]]
+    n = settings.repetitions
     measure = {
         'lstm': lambda: lstm_benchmark.measure(torch_side, n),
         'adam': lambda: optimizer_benchmark.measure(n),
@@ -68,10 +68,11 @@ def main(argv=None):
     for part in PARTS:
         if part in parts:
             print(f'{part} ...', flush=True)
+            before = os.getloadavg()[0]
             measurement['parts'][part] = measure[part]()
-            measurement.update(
-                date=f'{datetime.datetime.now():%Y-%m-%d}', load=[*load, os.getloadavg()[0]],
-                machine=machine(torch_side))
+            measurement['loads'][part] = [before, os.getloadavg()[0]]
+            measurement.update(date=f'{datetime.datetime.now():%Y-%m-%d}',
+                               machine=machine(torch_side))
             with files.atomic_write(path, 'w') as file:
                 json.dump(measurement, file, indent=1)
     if torch_side:
@@ -82,7 +83,7 @@ def main(argv=None):
 def read(path):
     if os.path.exists(path):
         return json.loads(pathlib.Path(path).read_text(encoding='utf-8'))
-    return {'parts': {}}
+    return {'parts': {}, 'loads': {}}
 
 
 def machine(torch_side):

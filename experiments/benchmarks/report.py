@@ -20,7 +20,7 @@ GOALS = {
     ('Training step', '50 steps', 'spgd / adv, means'): -1.15,
     ('Language model', '256', 'stock Chainer / ours'): 7,
     ('Language model', '256', 'PyTorch / ours'): 1.1,
-    ('Adam', 'clipping', 'stock Chainer / ours'): 15,
+    ('Adam', 'Adam', 'stock Chainer / ours'): 15,
     ('Neighbours', '', 'stock Chainer / ours'): 20,
     ('Neighbours', '', 'faiss flat / ours'): 4,
     ('Neighbours', '', 'ours / product alone'): -1.8,
@@ -41,9 +41,11 @@ def markdown(measurement):
     machine = measurement['machine']
     lines = ['# Speed', '', f"{machine['processor']}, "
              f"{machine['kernels']}; {CLOCKS[machine['clock']]}; {machine['versions']}. "
-             f"{measurement['date']}; load average "
-             f"{measurement['load'][0]:.1f} before and {measurement['load'][1]:.1f} after "
-             '(1.0 per busy process: above the number of threads the machine was shared).',
+             f"{measurement['date']}.",
+             'Load average before and after each part (ours alone makes up to the number of '
+             'threads; above it, others used the machine, too): ' + ', '.join(
+                 f'{part} {before:.1f}–{after:.1f}'
+                 for part, (before, after) in measurement['loads'].items()) + '.', '',
              'All results were compared before they were timed. A ratio is the median over runs '
              'taken in turn.', '', '## Ratios', '',
              '| part | case | ratio | measured | goal | |', '|---|---|---|---|---|---|']
@@ -101,6 +103,9 @@ def plot_growth(curves, path):
             ax.loglog(sizes, medians, 'o-', color='#4477aa')
             ax.loglog(sizes, [medians[-1] * size / sizes[-1] for size in sizes], '--',
                       color='#bbbbbb', label='in proportion')
+            ax.set_xticks(sizes, [f'{size // 1000}k' if size >= 5000 else str(size)
+                                  for size in sizes], fontsize=8)
+            ax.minorticks_off()
             ax.legend(fontsize=8, frameon=False)
         ax.set_title(curve['title'], fontsize=10)
         ax.set_xlabel(curve['axis'])
@@ -114,8 +119,7 @@ def plot_ratios(results, path):
     """How many times faster than stock Chainer, PyTorch and faiss."""
     rows = [(f"{result['part']}: {result['case']}", name.split(' /')[0], value)
             for result in results for name, value in result['ratios'].items()
-            if name.endswith('/ours') or name.endswith('/ ours')
-            if 'alone' not in name]
+            if name.endswith('/ ours') and not name.startswith(('ours', 'products alone'))]
     figure, ax = plt.subplots(figsize=(9, 0.32 * len(rows) + 1), constrained_layout=True)
     colors = {'stock Chainer': '#4477aa', 'faiss flat': '#ccbb44'}
     for place, (_, rival, value) in enumerate(rows):

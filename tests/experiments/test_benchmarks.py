@@ -64,7 +64,7 @@ def parts():
 
 
 def test_report(parts, tmp_path, capsys):
-    measurement = {'parts': parts, 'date': 'today', 'load': [1.0, 2.0],
+    measurement = {'parts': parts, 'date': 'today', 'loads': {'lstm': [1.0, 2.0]},
                    'machine': __main__.machine(None)}
     __main__.write_report(measurement, tmp_path)
     text = (tmp_path / 'results.md').read_text(encoding='utf-8')
