@@ -334,5 +334,9 @@ def _stats(data_dir, lower, min_count, ignore_unk, use_unlabled_to_vocab, as_jso
               f'{corpus.train_vocab_size:,} of them words of labelled training reviews')
 
 
-if __name__ == '__main__':
+def command():
     cli.run(main)
+
+
+if __name__ == '__main__':
+    command()

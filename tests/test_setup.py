@@ -1,0 +1,27 @@
+"""setup.py: the console scripts lead somewhere."""
+import importlib
+import re
+
+import pytest
+
+SCRIPT = re.compile(r"'(spgd-\w+) = ([\w.]+):(\w+)'")
+
+
+def test_every_command_has_a_console_script(root):
+    scripts = SCRIPT.findall((root / 'setup.py').read_text(encoding='utf-8'))
+    assert {module for _, module, _ in scripts} == {
+        'interpretable_adv.data', 'interpretable_adv.train', 'interpretable_adv.evaluate',
+        'interpretable_adv.analysis', 'interpretable_adv.visualize', 'lm.pretrain',
+        'lm.perplexity'}
+
+
+@pytest.mark.parametrize('name', ['interpretable_adv.data', 'interpretable_adv.train',
+                                  'interpretable_adv.evaluate', 'interpretable_adv.analysis',
+                                  'interpretable_adv.visualize', 'lm.pretrain', 'lm.perplexity'])
+def test_console_scripts_run_their_command(monkeypatch, capsys, name):
+    module = importlib.import_module(name)
+    monkeypatch.setattr('sys.argv', ['spgd', '--no_such_flag'])
+    with pytest.raises(SystemExit) as exit_:
+        module.command()
+    assert exit_.value.code == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
