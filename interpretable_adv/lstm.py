@@ -81,7 +81,7 @@ class Packing:
     """How a batch of the given lengths lies in memory, longest review first.
 
     Attributes:
-        order: `(B,)`, the reviews from long to short; equal lengths keep their order.
+        order: `(B,)`, the reviews from long to short.
         offsets: `(T + 1,)`, the first packed row of each time step, and the number of rows.
         rows: `(N,)`, packed row → row of the concatenated reviews.
         previous: `(N - B,)`, packed row `B + i` → packed row of the same review one step before.
@@ -90,7 +90,9 @@ class Packing:
     """
 
     def __init__(self, lengths):
-        self.order = np.argsort(-lengths, kind='stable')
+        # NStepLSTM's own call: reviews of equal length come in the same order as there, and
+        # so meet the same dropout masks between layers.
+        self.order = np.argsort(-lengths)
         descending = lengths[self.order]
         steps, reviews = np.nonzero(np.arange(descending[0])[:, None] < descending)
         self.offsets = np.searchsorted(steps, np.arange(descending[0] + 1)).astype(np.int64)
@@ -98,7 +100,7 @@ class Packing:
         self.rows = starts[self.order][reviews] + steps
         self.previous = self.offsets[steps[len(lengths):] - 1] + reviews[len(lengths):]
         self.last = self.offsets[descending - 1] + np.arange(len(lengths))
-        self.inverse_order = np.argsort(self.order, kind='stable')
+        self.inverse_order = np.argsort(self.order)
         self.inverse_rows = np.empty_like(self.rows)
         self.inverse_rows[self.rows] = np.arange(len(self.rows))
 

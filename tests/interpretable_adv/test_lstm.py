@@ -86,6 +86,18 @@ def test_large(code, units):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5 * np.abs(other).max())
 
 
+def test_many_reviews_of_equal_length_meet_stocks_dropout_masks():
+    """NumPy's default sort does not keep the order of more than 16 equal lengths."""
+    random = np.random.RandomState(4)
+    link, lengths = make(2, 3, 5, dropout=0.5), random.randint(1, 4, 40)
+    assert (np.argsort(-lengths) != np.argsort(-lengths, kind='stable')).any()
+    x = random.randn(lengths.sum(), 3).astype('f')
+    expected, _ = run(stock_forward, link, x, lengths, None, None, True)
+    actual, _ = run(fast_forward, link, x, lengths, None, None, True)
+    for one, other in zip(actual, expected):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
 def test_only_the_input_gradient(monkeypatch):
     """Asked for the gradient of x alone, no product for the weights is made."""
     link, lengths = make(1, 3, 5), [4, 2]
