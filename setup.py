@@ -21,7 +21,7 @@ kernels = Extension(
         'plain.c', 'avx2.c', 'avx512.c', 'kernels.c', 'threads.c')],
     depends=[KERNELS + name for name in (
         'kernels.h', 'threads.h', 'variant.h', 'vector.h',
-        'lstm.c', 'adam.c', 'segment_sum.c', 'top_k.c', 'directions.c')],
+        'lstm.c', 'adam.c', 'segment_sum.c', 'top_k.c', 'directions.c', 'dropout.c')],
     extra_compile_args=['-O3', '-std=gnu11', '-pthread', '-ffp-contract=off',
                         '-fno-math-errno', '-fno-trapping-math'],
     extra_link_args=['-pthread'],

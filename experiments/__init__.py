@@ -2,3 +2,4 @@
 
 `bash experiments/reproduce.sh` and its siblings call `python -m experiments`; see README.md.
 """
+import interpretable_adv  # noqa: F401  (it comes before the first import of NumPy)

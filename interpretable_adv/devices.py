@@ -1,5 +1,6 @@
 """Where the arrays live: the choice between CPU and GPU, and the GPU's random numbers."""
 import os
+import sys
 
 import chainer
 import chainer.functions as F
@@ -7,6 +8,7 @@ import numpy as np
 from chainer.backends import cuda
 from chainer.training import extension
 
+from interpretable_adv import kernels
 from interpretable_adv.cli import UserError
 
 ADVICE = 'leave out --gpu and --device to run on the CPU, or see the README on GPUs'
@@ -59,6 +61,12 @@ def _first_line(error):
     return str(error).strip().partition('\n')[0]
 
 
+def say_what_is_missing(device):
+    """One line when the arithmetic of the CPU runs without the C kernels."""
+    if device.xp is np and not kernels.available:
+        print(kernels.describe(), file=sys.stderr)
+
+
 def seed(device, number):
     """Seeds NumPy's global stream and the device's."""
     np.random.seed(number)
@@ -73,8 +81,15 @@ def dropout(x, ratio):
     cuDNN would draw from a generator of its own, which follows neither `--random_seed` nor a
     snapshot.
     """
+    if kernels.available and chainer.config.train and _is_float32_on_host(x):
+        return F.dropout(x, ratio, mask=kernels.dropout_mask(x.shape, ratio))
     with chainer.using_config('use_cudnn', 'never'):
         return F.dropout(x, ratio)
+
+
+def _is_float32_on_host(x):
+    array = x.array if isinstance(x, chainer.Variable) else x
+    return isinstance(array, np.ndarray) and array.dtype == np.float32
 
 
 def philox(number):

@@ -14,6 +14,7 @@ import numpy as np
 from chainer import function_node
 
 from interpretable_adv import kernels
+from interpretable_adv.devices import dropout
 
 # NStepLSTM numbers its weights i, f, c, o (0-3 for the input, 4-7 recurrent). Here the three
 # sigmoid gates stand side by side: i, f, o, c.
@@ -61,7 +62,7 @@ class LSTM(L.NStepLSTM):
         below, final_h, final_c = take_rows(x, packing.rows), [], []
         for h, c, w, b in zip(hx, cx, self.ws, self.bs):
             if final_h:
-                below = F.dropout(below, self.dropout)
+                below = dropout(below, self.dropout)
             below, h, c = Layer(packing).apply((
                 below,
                 zeros if h is None else take_rows(h, packing.order),

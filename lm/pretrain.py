@@ -302,6 +302,7 @@ def run(settings, team=distributed.ALONE):
     if team.writes:
         runs.describe_run(settings.out, identity, text.words)
     windows = -(-len(text.train.flat) // (settings.batchsize * settings.bproplen))
+    devices.say_what_is_missing(device)
     print(f'language model: {len(text.train.flat):,} words of training text, vocabulary '
           f'{len(text.words):,}, {windows:,} windows per epoch'
           + (f', {team.size} processes' if team.size > 1 else '')

@@ -18,7 +18,7 @@ from experiments.benchmarks import (
     step_benchmark,
     timing,
 )
-from interpretable_adv import cli, files, kernels
+from interpretable_adv import cli, files, kernels, memory
 
 PARTS = ('lstm', 'adam', 'neighbors', 'steps', 'lm', 'memory', 'growth')
 
@@ -55,6 +55,7 @@ def main(argv=None):
             raise cli.UserError('--processor_time: also set OPENBLAS_NUM_THREADS=1')
     torch_side = settings.torch_python and timing.TorchSide(
         settings.torch_python, kernels.threads)
+    memory.keep_freed_memory()  # as our training commands do
     n = settings.repetitions
     measure = {
         'lstm': lambda: lstm_benchmark.measure(torch_side, n),

@@ -72,10 +72,10 @@ def measure(torch_side, repetitions, cases=CASES):
                                   targets=targets.tolist())
             contestants['PyTorch'] = torch_run
         times = timing.interleave(contestants, repetitions)
-        again = timing.interleave({'stock Chainer': upstream, 'ours': ours},
+        again = timing.interleave({timing.STOCK: upstream, 'ours': ours},
                                   max(3, repetitions // 3))
-        times['stock Chainer'] = again['stock Chainer']
-        ratios = {'stock Chainer / ours': timing.ratio(again['stock Chainer'], again['ours'])}
+        times[timing.STOCK] = again[timing.STOCK]
+        ratios = {f'{timing.STOCK} / ours': timing.ratio(again[timing.STOCK], again['ours'])}
         if torch_side:
             ratios['PyTorch / ours'] = timing.ratio(times['PyTorch'], times['ours'])
         results.append({

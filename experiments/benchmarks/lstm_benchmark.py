@@ -40,8 +40,13 @@ def fast(link, x, lengths):
     return link(x, lengths, outputs=False)[0][-1]
 
 
-def products(x, hidden):
-    """The same multiplications alone, as large as they come: three forward, three backward."""
+def products(x, hidden, forward=1, backward=1, weights=1):
+    """The same multiplications alone, as large as they come.
+
+    Args:
+        forward, backward: passes; each multiplies by input weights and by recurrent weights.
+        weights: backward passes that also make the weights' gradients.
+    """
     n, units = len(x), hidden
     random = np.random.RandomState(0)
     state = random.randn(n, units).astype('f')
@@ -51,12 +56,15 @@ def products(x, hidden):
     out_gates, out_x, out_state = (np.empty_like(a) for a in (gates, x, state))
 
     def run():
-        np.dot(x, inner, out=out_gates)
-        np.dot(state, recurrent, out=out_gates)
-        np.dot(gates, recurrent.T, out=out_state)
-        np.dot(gates, inner.T, out=out_x)
-        np.dot(gates.T, x)
-        np.dot(gates.T, state)
+        for _ in range(forward):
+            np.dot(x, inner, out=out_gates)
+            np.dot(state, recurrent, out=out_gates)
+        for _ in range(backward):
+            np.dot(gates, recurrent.T, out=out_state)
+            np.dot(gates, inner.T, out=out_x)
+        for _ in range(weights):
+            np.dot(gates.T, x)
+            np.dot(gates.T, state)
     return run
 
 
@@ -97,11 +105,11 @@ def measure(torch_side, repetitions, cases=CASES):
         if with_stock:
             check(upstream(), expected, 1e-4)
             again = timing.interleave(
-                {'stock Chainer': upstream, 'ours': ours, 'ours, NumPy': ours_on_numpy},
+                {timing.STOCK: upstream, 'ours': ours, 'ours, NumPy': ours_on_numpy},
                 3, warm_up=0)
-            times['stock Chainer'] = again['stock Chainer']
-            ratios.update({f'stock Chainer / {other}': timing.ratio(
-                again['stock Chainer'], again[other]) for other in ('ours', 'ours, NumPy')})
+            times[timing.STOCK] = again[timing.STOCK]
+            ratios.update({f'{timing.STOCK} / {other}': timing.ratio(
+                again[timing.STOCK], again[other]) for other in ('ours', 'ours, NumPy')})
         results.append({'part': 'LSTM', 'case': name, 'words': int(lengths.sum()),
                         'times': times, 'ratios': ratios})
     return results

@@ -42,7 +42,7 @@ def measure(torch_side, repetitions, n_queries=4096, n_words=WORDS, n_stock=100)
     rows = np.arange(n_queries)
     index = neighbors.Index(table)
     found = index.nearest(K, rows)
-    agreement = {'stock Chainer': same_share(
+    agreement = {timing.STOCK: same_share(
         stock.nearest(table, K, rows[:n_stock]), found[:n_stock])}
 
     contestants = {'ours': lambda: index.nearest(K, rows),
@@ -63,9 +63,9 @@ def measure(torch_side, repetitions, n_queries=4096, n_words=WORDS, n_stock=100)
         contestants['faiss flat'] = lambda: torch_side('neighbors_run')
     if min(agreement.values()) < 0.9999:  # the rest: ties within rounding
         raise RuntimeError(f'other neighbours were found: {agreement}')
-    contestants['stock Chainer'] = lambda: stock.nearest(table, K, rows[:n_stock])
+    contestants[timing.STOCK] = lambda: stock.nearest(table, K, rows[:n_stock])
     times = timing.interleave(contestants, repetitions)
-    times['stock Chainer'] = [t * n_queries / n_stock for t in times['stock Chainer']]
+    times[timing.STOCK] = [t * n_queries / n_stock for t in times[timing.STOCK]]
     ratios = {f'{name} / ours': timing.ratio(times[name], times['ours'])
               for name in contestants if name not in ('ours', 'product alone')}
     ratios['ours / product alone'] = timing.ratio(times['ours'], times['product alone'])

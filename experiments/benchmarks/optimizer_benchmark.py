@@ -68,20 +68,20 @@ def measure_update(repetitions, ids, n_vocab, clips):
             new_update()
 
     times = timing.interleave({
-        'stock Chainer': old_update, 'ours': new_update,
+        timing.STOCK: old_update, 'ours': new_update,
         'ours, gradient of all rows': whole_update, 'ours, NumPy': on_numpy_update}, repetitions)
     return {
         'part': 'Adam', 'times': times,
         'case': f'Adam {"and clipping" if clips else "without need for clipping"}, '
                 f'{n_vocab:,} × {batches.EMBEDDING}',
-        'ratios': {f'stock Chainer / {name}': timing.ratio(times['stock Chainer'], times[name])
-                   for name in times if name != 'stock Chainer'}}
+        'ratios': {f'{timing.STOCK} / {name}': timing.ratio(times[timing.STOCK], times[name])
+                   for name in times if name != timing.STOCK}}
 
 
 def measure_gradient(repetitions, ids, n_vocab):
     _, old_backward, _ = setup(L.EmbedID, ids, True, n_vocab)
     _, new_backward, _ = setup(EmbedID, ids, False, n_vocab)
-    times = timing.interleave({'stock Chainer': old_backward, 'ours': new_backward}, repetitions)
+    times = timing.interleave({timing.STOCK: old_backward, 'ours': new_backward}, repetitions)
     return {'part': 'Adam', 'case': f'embedding, forward and backward, {len(ids):,} words',
             'times': times, 'ratios': {
-                'stock Chainer / ours': timing.ratio(times['stock Chainer'], times['ours'])}}
+                f'{timing.STOCK} / ours': timing.ratio(times[timing.STOCK], times['ours'])}}

@@ -17,7 +17,7 @@ GOALS = {
     ('LSTM', 'H=256, real', 'products alone / ours'): 0.7,
     ('LSTM', 'H=1024, real', 'products alone / ours'): 0.7,
     ('Training step', 'adv', 'stock Chainer / ours'): 20,
-    ('Training step', '50 steps', 'spgd / adv, means'): -1.15,
+    ('Training step', '50 steps', 'spgd, neighbours known / adv'): -1.15,
     ('Language model', '256', 'stock Chainer / ours'): 7,
     ('Language model', '256', 'PyTorch / ours'): 1.1,
     ('Adam', 'Adam', 'stock Chainer / ours'): 15,
@@ -119,7 +119,7 @@ def plot_ratios(results, path):
     """How many times faster than stock Chainer, PyTorch and faiss."""
     rows = [(f"{result['part']}: {result['case']}", name.split(' /')[0], value)
             for result in results for name, value in result['ratios'].items()
-            if name.endswith('/ ours') and not name.startswith(('ours', 'products alone'))]
+            if name.endswith('/ ours') and not name.startswith(('ours', 'product'))]
     figure, ax = plt.subplots(figsize=(9, 0.32 * len(rows) + 1), constrained_layout=True)
     colors = {'stock Chainer': '#4477aa', 'faiss flat': '#ccbb44'}
     for place, (_, rival, value) in enumerate(rows):

@@ -6,14 +6,15 @@ import sys
 import chainer
 import numpy as np
 
-from experiments.benchmarks import batches, stock, timing
-from experiments.benchmarks.lstm_benchmark import check
+from experiments.benchmarks import batches, neighbors_benchmark, stock, timing
+from experiments.benchmarks.lstm_benchmark import check, products
 from interpretable_adv import attacks, memory, nets, updaters
 from interpretable_adv.adam import Adam, GradientClipping
 from interpretable_adv.iterators import ReviewIterator
 from interpretable_adv.neighbor_table import NeighborTable
 
 EPSILON, K = 5.0, 15
+PASSES = {'baseline': (1, 1, 1), 'adv': (3, 3, 2)}  # forward, backward, with weights' gradients
 
 
 class Reviews:
@@ -28,8 +29,13 @@ class Reviews:
         self.labels = random.randint(0, 2, n_reviews).astype(np.int32)
 
 
-def updater(method, hidden, reviews, n_vocab=batches.VOCABULARY):
-    """One of the package's updaters, as `interpretable_adv.train` makes it."""
+def updater(method, hidden, reviews, n_vocab=batches.VOCABULARY, refresh=True):
+    """One of the package's updaters, as `interpretable_adv.train` makes it.
+
+    Args:
+        refresh: whether neighbours are searched anew after every 50 steps, word by word as they
+            are met. Otherwise those of all words are known before.
+    """
     np.random.seed(0)
     model = nets.Classifier(n_vocab, batches.EMBEDDING, hidden)
     optimizer = Adam().setup(model)
@@ -40,17 +46,19 @@ def updater(method, hidden, reviews, n_vocab=batches.VOCABULARY):
     if method == 'adv':
         return updaters.AdversarialUpdater(
             iterator, optimizer, reviews, attack=attacks.AdvT(EPSILON))
-    table = NeighborTable(model.word_embed.W.array, K)
-    refresher = updaters.Refresher(table, every_steps=50, every_epochs=0)
+    table = NeighborTable(model.word_embed.W.array, K, min(n_vocab, neighbors_benchmark.WORDS))
+    refresher = updaters.Refresher(table, every_steps=50 if refresh else 0, every_epochs=0)
+    if not refresh:
+        table.prepare(np.unique(np.concatenate(reviews.sequences)))
     kind, attack = {
         'iadv': (updaters.AdversarialUpdater, attacks.IAdvT(EPSILON, table)),
         'spgd': (updaters.SPGDUpdater, attacks.SPGD(EPSILON, table))}[method]
     return kind(iterator, optimizer, reviews, attack=attack, refresher=refresher)
 
 
-def stepper(method, hidden, reviews, n_vocab=batches.VOCABULARY):
+def stepper(method, hidden, reviews, n_vocab=batches.VOCABULARY, refresh=True):
     """A function that makes one step."""
-    one = updater(method, hidden, reviews, n_vocab)
+    one = updater(method, hidden, reviews, n_vocab, refresh)
     reporter = chainer.Reporter()
     reporter.add_observer('main', one.model)
 
@@ -102,24 +110,29 @@ def measure(repetitions, hidden=256, longest=240, spgd_steps=50):
     reviews = Reviews(batches.BATCH * 60, longest)
     results = []
     for method, stock_step in (('baseline', stock.baseline_step), ('adv', stock.advt_step)):
+        words = int(np.mean([len(sequence) for sequence in reviews.sequences]) * batches.BATCH)
         times = timing.interleave({
-            'stock Chainer': stock_stepper(stock_step, hidden, reviews),
-            'ours': stepper(method, hidden, reviews)}, repetitions)
+            timing.STOCK: stock_stepper(stock_step, hidden, reviews),
+            'ours': stepper(method, hidden, reviews),
+            'products alone': products(
+                np.zeros((words, batches.EMBEDDING), 'f'), hidden, *PASSES[method])}, repetitions)
         results.append({
             'part': 'Training step', 'case': f'{method}, H={hidden}, T≤{longest}',
             'times': times, 'ratios': {
-                'stock Chainer / ours': timing.ratio(times['stock Chainer'], times['ours'])}})
+                f'{one} / {other}': timing.ratio(times[one], times[other])
+                for one, other in ((timing.STOCK, 'ours'), ('products alone', 'ours'),
+                                   (timing.STOCK, 'products alone'))}})
     # Over a whole period between two refreshes of the neighbours, so that these count.
-    methods = ('adv', 'spgd')
     reviews = Reviews(batches.BATCH * (spgd_steps + 1))
-    times = timing.interleave(
-        {method: stepper(method, hidden, reviews) for method in methods}, spgd_steps)
-    mean = {method: float(np.mean(times[method])) for method in methods}
+    times = timing.interleave({
+        'adv': stepper('adv', hidden, reviews),
+        'spgd, neighbours known': stepper('spgd', hidden, reviews, refresh=False),
+        'spgd': stepper('spgd', hidden, reviews)}, spgd_steps)
     results.append({
         'part': 'Training step', 'case': f'{spgd_steps} steps, H={hidden}, real lengths',
-        'times': times, 'mean': mean,
-        'ratios': {'spgd / adv, means': mean['spgd'] / mean['adv'],
-                   'spgd / adv, medians': timing.ratio(times['spgd'], times['adv'])}})
+        'times': times, 'ratios': {
+            f'{one} / adv': float(np.mean(times[one]) / np.mean(times['adv']))
+            for one in ('spgd, neighbours known', 'spgd')}})
     return results
 
 

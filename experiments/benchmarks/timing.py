@@ -1,4 +1,6 @@
 """Timing several contestants in turn, some of them in an environment of their own."""
+import contextlib
+import ctypes
 import json
 import os
 import pathlib
@@ -7,7 +9,10 @@ import time
 
 import numpy as np
 
+from interpretable_adv import memory
+
 clock = time.perf_counter
+STOCK = 'stock Chainer'
 
 
 def use_processor_time():
@@ -20,6 +25,9 @@ def use_processor_time():
 def interleave(contestants, repetitions, warm_up=1):
     """Seconds of each contestant's runs, taken in turn, so that a busy machine hits all alike.
 
+    Stock Chainer runs with the C library's memory settings, all others with those of our training
+    commands.
+
     Args:
         contestants: name → function. If it returns a float, these are its seconds.
 
@@ -29,12 +37,30 @@ def interleave(contestants, repetitions, warm_up=1):
     times = {name: [] for name in contestants}
     for repetition in range(warm_up + repetitions):
         for name, run in contestants.items():
-            start = clock()
-            seconds = run()
-            elapsed = clock() - start
+            with ordinary_memory() if name == STOCK else contextlib.nullcontext():
+                start = clock()
+                seconds = run()
+                elapsed = clock() - start
             if repetition >= warm_up:
                 times[name].append(seconds if isinstance(seconds, float) else elapsed)
     return times
+
+
+@contextlib.contextmanager
+def ordinary_memory():
+    """Undoes `memory.keep_freed_memory` for a while.
+
+    While a program runs, glibc raises the size from which on an array gets pages of its own; it is
+    set here to the 32 MB at which that ends, which is the best for the program.
+    """
+    if not memory.keep_freed_memory():  # not glibc
+        yield
+        return
+    library = ctypes.CDLL(None)
+    for option, value in ((-4, 65536), (-3, 32 << 20), (-1, 64 << 20), (-2, 128 << 10)):
+        library.mallopt(option, value)  # MMAP_MAX, MMAP_THRESHOLD, TRIM_THRESHOLD, TOP_PAD
+    yield
+    memory.keep_freed_memory()
 
 
 def summary(times):

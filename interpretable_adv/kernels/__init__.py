@@ -6,6 +6,7 @@ work without a compiler, too. Then `available` is False, the callers use NumPy, 
 """
 import ctypes
 import importlib.machinery
+import math
 import os
 import pathlib
 
@@ -55,6 +56,12 @@ class _Directions(ctypes.Structure):
         ('epsilon', ctypes.c_float)]
 
 
+class _Dropout(ctypes.Structure):
+    _fields_ = [('state', _pointer), ('mask', _pointer)] + [
+        (name, ctypes.c_int64) for name in ('position', 'count', 'threshold')] + [
+        ('scale', ctypes.c_float)]
+
+
 SQUARE_SUM_BLOCK = 4096  # as in kernels.h
 
 
@@ -70,7 +77,7 @@ def _load():
                 continue
             if size != sum(map(ctypes.sizeof, (
                     _LSTMForward, _LSTMBackward, _Adam, _SquareSum, _SegmentSum, _TopK,
-                    _Directions))):
+                    _Directions, _Dropout))):
                 continue
             library.kernels_select.restype = ctypes.c_char_p
             library.kernels_select.argtypes = [ctypes.c_char_p]
@@ -267,3 +274,14 @@ def directions(table, ids, neighbors, epsilon):
         *map(_address, (table, ids, neighbors, result)), *result.shape, epsilon),
         result.size >= _PARALLEL_VALUES)
     return result
+
+
+def dropout_mask(shape, ratio):
+    """`(np.random.rand(*shape) >= ratio) / (1 - ratio)`, float32, from the same random stream."""
+    generator, state, position, *gauss = np.random.get_state()
+    mask = np.empty(shape, np.float32)
+    arguments = _Dropout(_address(state), _address(mask), position, mask.size,
+                         math.ceil(ratio * 2 ** 53), 1 / (1 - ratio))
+    _library.kernels_dropout(ctypes.byref(arguments))
+    np.random.set_state((generator, state, arguments.position, *gauss))
+    return mask

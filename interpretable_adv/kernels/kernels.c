@@ -46,7 +46,7 @@ int64_t kernels_argument_bytes(void)
 {
     return sizeof(struct lstm_forward) + sizeof(struct lstm_backward) + sizeof(struct adam)
         + sizeof(struct square_sum) + sizeof(struct segment_sum) + sizeof(struct top_k)
-        + sizeof(struct directions);
+        + sizeof(struct directions) + sizeof(struct dropout);
 }
 
 int64_t kernels_unit_multiple(void) { return selected->unit_multiple; }
@@ -73,3 +73,5 @@ void kernels_segment_sum(struct segment_sum *a, int threads)
 void kernels_top_k(struct top_k *a, int threads) { selected->top_k(a, threads); }
 
 void kernels_directions(struct directions *a, int threads) { selected->directions(a, threads); }
+
+void kernels_dropout(struct dropout *a) { selected->dropout(a); }

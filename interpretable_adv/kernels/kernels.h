@@ -68,6 +68,14 @@ struct directions {
     float epsilon;
 };
 
+struct dropout {
+    uint32_t *state;           /* the 624 words of MT19937, in and out */
+    float *mask;               /* (count), out */
+    int64_t position;          /* of the next word in state, 624: none is left; in and out */
+    int64_t count, threshold;
+    float scale;
+};
+
 struct kernels {
     const char *name;
     int64_t unit_multiple;
@@ -78,6 +86,7 @@ struct kernels {
     void (*segment_sum)(struct segment_sum *, int threads);
     void (*top_k)(struct top_k *, int threads);
     void (*directions)(struct directions *, int threads);
+    void (*dropout)(struct dropout *);
 };
 
 #endif

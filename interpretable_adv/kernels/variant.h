@@ -15,8 +15,10 @@
 #include "segment_sum.c"
 #include "top_k.c"
 #include "directions.c"
+#include "dropout.c"
 
 const struct kernels NAME(kernels) = {
     TEXT(VARIANT), TILE_COLUMNS, NAME(lstm_forward), NAME(lstm_backward), NAME(adam),
     NAME(square_sum), NAME(segment_sum), NAME(top_k), NAME(directions),
+    NAME(dropout),
 };

@@ -1,5 +1,7 @@
 """The benchmarks at sizes that say nothing about speed: that they run, compare and report."""
 import json
+import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,8 +17,9 @@ from experiments.benchmarks import (
     report,
     step_benchmark,
     timing,
+    training_profile,
 )
-from interpretable_adv import cli
+from interpretable_adv import cli, data, kernels
 
 
 def test_interleave_takes_turns():
@@ -26,6 +29,32 @@ def test_interleave_takes_turns():
     assert calls == ['a', 'b'] * 3
     assert times['b'] == [0.25, 0.25] and len(times['a']) == 2
     assert timing.ratio([2, 9, 4], [1, 1, 2]) == 2
+
+
+def test_stock_chainer_runs_with_ordinary_memory(monkeypatch):
+    settings = []
+    monkeypatch.setattr(timing.memory, 'keep_freed_memory', lambda: settings.append('ours') or 1)
+    monkeypatch.setattr(timing.ctypes, 'CDLL', lambda name: SimpleNamespace(
+        mallopt=lambda option, value: settings.append('ordinary')))
+    timing.interleave({timing.STOCK: lambda: settings.append('stock runs'),
+                       'ours': lambda: settings.append('ours runs')}, 1, warm_up=0)
+    assert settings == ['ours', *['ordinary'] * 4, 'stock runs', 'ours', 'ours runs']
+
+
+def test_profile_of_a_training_run(tmp_path, monkeypatch, capsys):
+    data.main(['prepare', '--dataset', 'toy', '--data_dir', str(tmp_path / 'toy')])
+    monkeypatch.setattr(training_profile, 'SETTINGS', (
+        '--preset', 'paper', '--method', 'spgd', '--emb_dim', '16', '--hidden_dim', '16',
+        '--batchsize', '32', '--n_epoch', '1'))
+    training_profile.main(['--data_dir', str(tmp_path / 'toy'), '--steps', '3',
+                           '--out', str(tmp_path / 'out')])
+    text = (tmp_path / 'out' / 'profile.md').read_text(encoding='utf-8')
+    assert text in capsys.readouterr().out and '(96 train, ' in text
+    shares = [float(share) for share in re.findall(r'([\d.]+)%', text)]
+    products, compiled, random, together, *rest = shares
+    assert products > 0 and (compiled > 0) == kernels.available
+    assert together == pytest.approx(products + compiled + random, abs=0.2)
+    assert together + sum(rest) == pytest.approx(100, abs=1)
 
 
 def test_lengths_are_those_of_reviews():

@@ -5,12 +5,15 @@ with its CUDA libraries. What needs a device runs in `tests/strict_cupy/test_dev
 """
 import types
 
+import chainer
+import chainer.functions as F
 import numpy as np
 import pytest
 from chainer.backends import cuda
 
 from interpretable_adv import devices
 from interpretable_adv.cli import UserError
+from tests.interpretable_adv.codes import CODES, running
 
 
 @pytest.mark.parametrize('gpu, name', [(-1, None), (-1, '@numpy'), (0, '@numpy')])
@@ -68,3 +71,20 @@ def test_seed():
     device = devices.choose()
     devices.seed(device, 3)
     assert np.random.rand() == np.random.RandomState(3).rand()
+
+
+@pytest.mark.parametrize('code', CODES)
+@pytest.mark.parametrize('train', [True, False])
+@pytest.mark.parametrize('kind', ['f', 'd'])
+def test_dropout_is_chainers(code, train, kind):
+    x = np.random.RandomState(0).randn(70, 50).astype(kind)
+    results = []
+    with chainer.using_config('train', train), running(code):
+        for dropout in (F.dropout, devices.dropout):
+            np.random.seed(4)
+            variable = chainer.Variable(x)
+            y = dropout(variable, 0.3)
+            F.sum(y * y).backward()
+            results.append((y.array, variable.grad, np.random.rand()))
+    for expected, actual in zip(*results):
+        np.testing.assert_array_equal(actual, expected)

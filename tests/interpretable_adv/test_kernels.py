@@ -114,6 +114,28 @@ def test_tanh_coefficients_are_the_derived_ones():
         np.testing.assert_allclose(written, derived[::-1], rtol=1e-5)
 
 
+def numpy_mask(shape, ratio):
+    return np.float32(1 / (1 - ratio)) * (np.random.rand(*shape) >= ratio)
+
+
+@built
+@pytest.mark.parametrize('variant', VARIANTS)
+@pytest.mark.parametrize('count, ratio, drawn', [
+    (0, 0.5, 0), (1, 0.5, 3), (311, 0.0, 1), (312, 0.2, 2), (313, 0.73, 623), (5000, 0.5, 624),
+    (12345, 1 / 3, 1001)])
+def test_dropout_masks_have_numpys_numbers_to_the_last_bit(variant, count, ratio, drawn):
+    streams = []
+    for mask in (numpy_mask, kernels.dropout_mask):
+        np.random.seed(count)
+        np.random.randint(0, 1 << 32, drawn, np.uint32)  # one word each
+        np.random.randn()  # leaves another one for later
+        with running(variant):
+            streams.append((mask((count,), ratio), np.random.randn(3), np.random.rand(3)))
+    for expected, actual in zip(*streams):
+        assert actual.dtype == expected.dtype
+        np.testing.assert_array_equal(actual, expected)
+
+
 @built
 def test_denormals_are_flushed_inside_only():
     tiny = np.full(64, 1e-39, np.float32)
