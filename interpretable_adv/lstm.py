@@ -149,7 +149,7 @@ class Layer(function_node.FunctionNode):
         recurrent_weights = [inputs[7 + gate] for gate in GATES]
         bias = np.concatenate([inputs[11 + gate] + inputs[15 + gate] for gate in GATES])
         # sigmoid(z) = tanh(z / 2) / 2 + 1/2: the inner half moves into the weights (exactly,
-        # being a power of two), so that a single tanh serves all four gates.
+        # being a power of two), so that one function serves all four gates.
         scale = np.repeat(SCALES, h0.shape[1])
         gates = x.dot((input_weights * scale[:, None]).T)
         run = kernels.lstm_forward if kernels.available else forward_steps
@@ -216,18 +216,28 @@ def forward_steps(gates, bias, weights, h0, c0, offsets):
         n = stop - start
         gate, product, state = gates[start:stop], product_buffer[:n], state_buffer[:n]
         gate += np.dot(h[:n], weights, out=product)
-        np.tanh(gate, out=gate)
-        sigmoids = gate[:, :3 * units]
-        sigmoids *= np.float32(0.5)
-        sigmoids += np.float32(0.5)
+        sigmoid_of_double(gate, out=gate)
         i, f, o, g = (gate[:, k * units:(k + 1) * units] for k in range(4))
+        g *= 2  # tanh(z) = 2 sigmoid(2z) - 1
+        g -= 1
         new_c, new_tanh, new_h = (array[start:stop] for array in (cells, tanh_cells, hidden))
         np.multiply(f, c[:n], out=new_c)
         new_c += np.multiply(i, g, out=state)
-        np.tanh(new_c, out=new_tanh)
+        sigmoid_of_double(new_c, out=new_tanh)
+        new_tanh *= 2
+        new_tanh -= 1
         np.multiply(o, new_tanh, out=new_h)
         h, c = new_h, new_c
     return cells, tanh_cells, hidden
+
+
+def sigmoid_of_double(x, out):
+    """`1 / (1 + exp(-2x))`. NumPy's exp takes a sixth of the time of its tanh."""
+    np.multiply(x, np.float32(-2), out=out)
+    with np.errstate(over='ignore'):  # exp may be infinite: the result is 0 then
+        np.exp(out, out=out)
+    out += 1
+    np.divide(np.float32(1), out, out=out)
 
 
 def backward_steps(gates, cells, tanh_cells, weights, c0, grad_hidden, grad_h, grad_c, offsets):
