@@ -63,7 +63,8 @@ def main(argv=None):
         'neighbors': lambda: neighbors_benchmark.measure(torch_side, max(3, n // 2)),
         'steps': lambda: step_benchmark.measure(max(3, n // 3)),
         'lm': lambda: language_model_benchmark.measure(torch_side, n),
-        'memory': step_benchmark.peak_memory,
+        'memory': lambda: {'neighbors': neighbors_benchmark.peak_memory(),
+                           'step': step_benchmark.peak_memory()},
         'growth': lambda: growth_benchmark.measure(max(3, n // 2)),
     }
     for part in PARTS:
@@ -112,7 +113,7 @@ def write_report(measurement, out):
         return
     results = [result for part in ('lstm', 'adam', 'neighbors', 'steps', 'lm')
                for result in parts[part]]
-    text = report.markdown({**measurement, 'results': results, 'step_peak_mb': parts['memory']})
+    text = report.markdown({**measurement, 'results': results, 'peaks': parts['memory']})
     with files.atomic_write(os.path.join(out, 'results.md'), 'w') as file:
         file.write(text)
     report.plot_growth(parts['growth'], os.path.join(out, 'growth.png'))

@@ -1,7 +1,5 @@
 """Exact nearest neighbours of the words that IMDB's labelled reviews have."""
 import os
-import resource
-import subprocess
 import sys
 import tempfile
 
@@ -70,20 +68,17 @@ def measure(torch_side, repetitions, n_queries=4096, n_words=WORDS, n_stock=100)
               for name in contestants if name not in ('ours', 'product alone')}
     ratios['ours / product alone'] = timing.ratio(times['ours'], times['product alone'])
     return [{'part': 'Neighbours', 'case': f'{n_queries:,} of {n_words:,} × {batches.EMBEDDING}, '
-             f'K={K}', 'times': times, 'ratios': ratios, 'agreement': agreement,
-             'peak_mb': peak_memory(n_words)}]
+             f'K={K}', 'times': times, 'ratios': ratios, 'agreement': agreement}]
 
 
-def peak_memory(n_words):
+def peak_memory(n_words=WORDS):
     """Megabytes that a process needs at most for all words' neighbours, the embeddings and
     Python included. Of the queries a part is enough, as they go block by block."""
-    result = subprocess.run([sys.executable, '-m', __name__, str(n_words)], text=True,
-                            capture_output=True, check=True)
-    return float(result.stdout)
+    return timing.peak_of(__name__, n_words)
 
 
 if __name__ == '__main__':
     n_words = int(sys.argv[1])
     neighbors.nearest(
         embeddings(n_words), K, rows=np.arange(min(n_words, 2 * neighbors.QUERIES)))
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    print(timing.peak_megabytes())

@@ -1,6 +1,4 @@
 """Whole training steps of the classifier, and the memory of one."""
-import resource
-import subprocess
 import sys
 
 import chainer
@@ -138,12 +136,10 @@ def measure(repetitions, hidden=256, longest=240, spgd_steps=50):
 
 def peak_memory(method='adv', hidden=1024):
     """Megabytes that a process needs at most for one step on real lengths."""
-    result = subprocess.run([sys.executable, '-m', __name__, method, str(hidden)], text=True,
-                            capture_output=True, check=True)
-    return float(result.stdout)
+    return timing.peak_of(__name__, method, hidden)
 
 
 if __name__ == '__main__':
     memory.keep_freed_memory()  # as training does
     stepper(sys.argv[1], int(sys.argv[2]), Reviews(batches.BATCH, seed=3))()
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    print(timing.peak_megabytes())

@@ -4,7 +4,9 @@ import ctypes
 import json
 import os
 import pathlib
+import re
 import subprocess
+import sys
 import time
 
 import numpy as np
@@ -35,8 +37,12 @@ def interleave(contestants, repetitions, warm_up=1):
         name → list of seconds.
     """
     times = {name: [] for name in contestants}
+    previous = None
     for repetition in range(warm_up + repetitions):
         for name, run in contestants.items():
+            if previous == STOCK != name:
+                run()  # gets back the memory that stock Chainer gave to the system
+            previous = name
             with ordinary_memory() if name == STOCK else contextlib.nullcontext():
                 start = clock()
                 seconds = run()
@@ -44,6 +50,19 @@ def interleave(contestants, repetitions, warm_up=1):
             if repetition >= warm_up:
                 times[name].append(seconds if isinstance(seconds, float) else elapsed)
     return times
+
+
+def peak_megabytes():
+    """The most memory that this process has had. (getrusage also counts what its parent had.)"""
+    status = pathlib.Path('/proc/self/status').read_text()
+    return int(re.search(r'VmHWM:\s*(\d+) kB', status)[1]) / 1024
+
+
+def peak_of(module, *arguments):
+    """What a module prints at the end of a process of its own, a number of megabytes."""
+    result = subprocess.run([sys.executable, '-m', module, *map(str, arguments)], text=True,
+                            capture_output=True, check=True)
+    return float(result.stdout)
 
 
 @contextlib.contextmanager

@@ -37,8 +37,9 @@ def test_stock_chainer_runs_with_ordinary_memory(monkeypatch):
     monkeypatch.setattr(timing.ctypes, 'CDLL', lambda name: SimpleNamespace(
         mallopt=lambda option, value: settings.append('ordinary')))
     timing.interleave({timing.STOCK: lambda: settings.append('stock runs'),
-                       'ours': lambda: settings.append('ours runs')}, 1, warm_up=0)
-    assert settings == ['ours', *['ordinary'] * 4, 'stock runs', 'ours', 'ours runs']
+                       'ours': lambda: settings.append('ours runs')}, 2, warm_up=0)
+    once = ['ours', *['ordinary'] * 4, 'stock runs', 'ours', 'ours runs', 'ours runs']
+    assert settings == 2 * once
 
 
 def test_profile_of_a_training_run(tmp_path, monkeypatch, capsys):
@@ -85,7 +86,8 @@ def parts():
         'lstm': lstm_benchmark.measure(None, 1, {'H=8, T≤5': (8, 5, True)}),
         'adam': optimizer_benchmark.measure(1, n_vocab=300),
         'neighbors': neighbors_benchmark.measure(None, 1, 20, 400, 10),
-        'steps': [steps], 'lm': [], 'memory': 7000.0,
+        'steps': [steps], 'lm': [],
+        'memory': {'neighbors': neighbors_benchmark.peak_memory(400), 'step': 7000.0},
         'growth': [{'title': 'LSTM', 'axis': 'units',
                     'times': {'8': growth_benchmark.lstm_seconds(1, 3, 2, 8),
                               '16': growth_benchmark.lstm_seconds(1, 3, 2, 16)}},
@@ -99,6 +101,7 @@ def test_report(parts, tmp_path, capsys):
     text = (tmp_path / 'results.md').read_text(encoding='utf-8')
     assert '| Training step | adv | stock Chainer / ours | 21.00 | ≥ 20 | reached |' in text
     assert '| 7000 | ≤ 6000 | missed |' in text
+    assert 20 < float(re.search(r'66,825 .* peak memory, MB \| (\d+)', text)[1]) < 600
     assert {path.name for path in tmp_path.iterdir()} == {'results.md', 'growth.png', 'ratios.png'}
     assert text in capsys.readouterr().out
     json.dumps(measurement)
