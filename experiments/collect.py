@@ -5,6 +5,7 @@
         <run>/predictions.csv.gz                  label and prediction of every test review
         perplexity_seed1/perplexity.json, …       Table 1's numbers
         table2/table2.json                        Table 2's numbers
+        figures/, grid_search/                    plots; no heatmaps, as these quote reviews
         tables/                                   the tables in all forms
         commands.txt                              each command, when it finished, how long it took
 
@@ -23,6 +24,8 @@ from experiments import state
 from interpretable_adv.cli import UserError
 from interpretable_adv.files import atomic_write, make_directory
 
+# Plots of numbers. Heatmaps and report show the text of reviews, which is not ours to publish.
+PLOTS = ('figures/training_curves.png', 'figures/gap_accuracy.png', 'grid_search/*.png')
 KEPT = ('args.json', 'result.json', 'log', 'perplexity.json', 'perplexity.png', 'table2.json',
         'grid_search.json')
 
@@ -46,6 +49,11 @@ def collect(runs, data_dir, target):
             with atomic_write(os.path.join(target, name, 'predictions.csv.gz'), 'wb') as stream:
                 stream.write(compact_predictions(predictions))
         taken.append(name)
+    for path in (path for pattern in PLOTS
+                 for path in sorted(glob.glob(os.path.join(glob.escape(runs), pattern)))):
+        plot = os.path.join(target, os.path.relpath(path, runs))
+        make_directory(os.path.dirname(plot))
+        _copy(path, plot, places)
     if not taken:
         raise UserError(f'no finished run in {runs}: run table3.sh first')
     with atomic_write(os.path.join(target, 'commands.txt')) as stream:

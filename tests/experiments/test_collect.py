@@ -21,6 +21,10 @@ def collected(results_folder, tmp_path):
         'finished': '2026-11-16 05:00 UTC'}))
     (results_folder / 'adv_seed1' / 'best.model').write_text('large')
     (results_folder / 'vat_seed1').mkdir()  # has not finished
+    for name in ('figures/training_curves.png', 'figures/review_001.png', 'figures/report.html',
+                 'grid_search/adv_xi_var.png'):
+        (results_folder / name).parent.mkdir(exist_ok=True)
+        (results_folder / name).write_bytes(b'a picture')
     target = tmp_path / 'project' / 'experiments' / 'results' / 'small'
     collect.collect(str(results_folder), str(tmp_path / 'corpus'), str(target))
     return target
@@ -37,6 +41,12 @@ def test_models_and_unfinished_runs_stay_behind(collected):
     assert not (collected / 'vat_seed1').exists()
     assert sorted(path.name for path in (collected / 'adv_seed1').iterdir()) == [
         'args.json', 'log', 'predictions.csv.gz', 'result.json']
+
+
+def test_plots_are_kept_but_no_picture_of_a_review(collected):
+    assert sorted(str(path.relative_to(collected)) for path in collected.rglob('*')
+                  if path.suffix in ('.png', '.html')) == [
+        'figures/training_curves.png', 'grid_search/adv_xi_var.png']
 
 
 def test_no_path_of_the_machine_is_collected(collected, tmp_path):
