@@ -21,7 +21,8 @@ from interpretable_adv.files import atomic_write
 def save_classifier(path, model):
     """Writes a model as `chainer.serializers.save_hdf5` would, whole or not at all."""
     with atomic_write(path, 'w+b') as stream, h5py.File(stream, 'w') as file:
-        HDF5Serializer(file).save(model)
+        # Random-looking floats hardly shrink, but compressing them takes seconds.
+        HDF5Serializer(file, compression=None).save(model)
 
 
 def save_lm(path, model):

@@ -59,9 +59,9 @@ def main(argv=None):
     n = settings.repetitions
     measure = {
         'lstm': lambda: lstm_benchmark.measure(torch_side, n),
-        'adam': lambda: optimizer_benchmark.measure(n),
+        'adam': lambda: optimizer_benchmark.measure(3 * n),
         'neighbors': lambda: neighbors_benchmark.measure(torch_side, max(3, n // 2)),
-        'steps': lambda: step_benchmark.measure(max(3, n // 3)),
+        'steps': lambda: step_benchmark.measure(max(3, n // 2)),
         'lm': lambda: language_model_benchmark.measure(torch_side, n),
         'memory': lambda: {'neighbors': neighbors_benchmark.peak_memory(),
                            'step': step_benchmark.peak_memory()},

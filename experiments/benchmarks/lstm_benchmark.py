@@ -95,8 +95,8 @@ def measure(torch_side, repetitions, cases=CASES):
                        'products alone': products(x, hidden)}
         if torch_side:
             contestants.update(torch_contestants(torch_side, link, x, lengths, expected))
-        times = timing.interleave(
-            contestants, repetitions if hidden < 1024 else max(3, repetitions // 2))
+        runs = repetitions if hidden < 1024 else max(3, repetitions // 2)
+        times = timing.interleave(contestants, runs)
         ratios = {'products alone / ours': timing.ratio(times['products alone'], times['ours'])}
         for contestant in contestants:
             if contestant.startswith('PyTorch'):
@@ -106,7 +106,7 @@ def measure(torch_side, repetitions, cases=CASES):
             check(upstream(), expected, 1e-4)
             again = timing.interleave(
                 {timing.STOCK: upstream, 'ours': ours, 'ours, NumPy': ours_on_numpy},
-                3, warm_up=0)
+                runs, warm_up=0)
             times[timing.STOCK] = again[timing.STOCK]
             ratios.update({f'{timing.STOCK} / {other}': timing.ratio(
                 again[timing.STOCK], again[other]) for other in ('ours', 'ours, NumPy')})

@@ -27,7 +27,8 @@ ARITHMETIC = {
                  ('interpretable_adv/perturbations.py', '_dot'),
                  ('interpretable_adv/perturbations.py', '_combine')),
     'C kernels': (('interpretable_adv/kernels/__init__.py', '_run'),),
-    'random numbers': (('~', "<method 'rand' of 'numpy.random.mtrand.RandomState' objects>"),),
+    'random numbers': (('interpretable_adv/kernels/__init__.py', 'dropout_mask'),
+                       ('~', "<method 'rand' of 'numpy.random.mtrand.RandomState' objects>")),
 }
 
 

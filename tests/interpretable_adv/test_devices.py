@@ -88,3 +88,10 @@ def test_dropout_is_chainers(code, train, kind):
             results.append((y.array, variable.grad, np.random.rand()))
     for expected, actual in zip(*results):
         np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize('available', [True, False])
+def test_one_line_says_when_there_are_no_kernels(available, monkeypatch, capsys):
+    monkeypatch.setattr(devices.kernels, 'available', available)
+    devices.say_what_is_missing(devices.choose())
+    assert ('NumPy is used' in capsys.readouterr().err) == (not available)
