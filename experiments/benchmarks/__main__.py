@@ -65,7 +65,7 @@ def main(argv=None):
         'lm': lambda: language_model_benchmark.measure(torch_side, n),
         'memory': lambda: {'neighbors': neighbors_benchmark.peak_memory(),
                            'step': step_benchmark.peak_memory()},
-        'growth': lambda: growth_benchmark.measure(max(3, n // 2)),
+        'growth': lambda: growth_benchmark.measure(n),
     }
     for part in PARTS:
         if part in parts:
