@@ -232,7 +232,7 @@ def forward_steps(gates, bias, weights, h0, c0, offsets):
 
 
 def sigmoid_of_double(x, out):
-    """`1 / (1 + exp(-2x))`. NumPy's exp takes a sixth of the time of its tanh."""
+    """`1 / (1 + exp(-2x))`, in half the time that NumPy's tanh takes."""
     np.multiply(x, np.float32(-2), out=out)
     with np.errstate(over='ignore'):  # exp may be infinite: the result is 0 then
         np.exp(out, out=out)
