@@ -351,7 +351,7 @@ def run(settings, team=distributed.ALONE):
         runs.resume(trainer, identity, FREE_SETTINGS)
     if team.writes:
         runs.describe_run(settings.out, identity, corpus.words)
-    devices.say_what_is_missing(device)
+        devices.say_what_is_missing(device)
     print(f'{settings.method}: {len(corpus.train.labels):,} reviews, {corpus.n_vocab:,} words, '
           f'{trainer.updater.get_iterator("main").steps_per_epoch:,} steps per epoch'
           + (f', {team.size} processes' if team.size > 1 else '')

@@ -301,8 +301,8 @@ def run(settings, team=distributed.ALONE):
         resume(settings, trainer, identity, team)
     if team.writes:
         runs.describe_run(settings.out, identity, text.words)
+        devices.say_what_is_missing(device)
     windows = -(-len(text.train.flat) // (settings.batchsize * settings.bproplen))
-    devices.say_what_is_missing(device)
     print(f'language model: {len(text.train.flat):,} words of training text, vocabulary '
           f'{len(text.words):,}, {windows:,} windows per epoch'
           + (f', {team.size} processes' if team.size > 1 else '')
