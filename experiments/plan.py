@@ -38,6 +38,7 @@ class Job:
         trains: its kind of training, 'lm' or 'classifier': such a run keeps its own args.json, can
             be resumed, and is never overwritten. None: cheap to run again.
         epochs: of a training.
+        trials: folder of runs; one with this training's settings but fewer epochs is its beginning.
         weight: expected time, in an arbitrary unit.
         stdout: file in `folder` that receives what the command prints.
     """
@@ -49,6 +50,7 @@ class Job:
     settings: dict = dataclasses.field(default_factory=dict)
     trains: str | None = None
     epochs: int = 0
+    trials: str = ''
     weight: float = 1.0
     stdout: str | None = None
 
@@ -123,8 +125,12 @@ def classifier_settings(preset, method, seed):
 
 
 def classifier_job(preset, places, method, seed, name=None, folder=None):
-    """Trains one classifier; all but `baseline` start from the language model."""
+    """Trains one classifier; all but `baseline` start from the language model.
+
+    A run of the tables goes on where the grid search stopped one with the same settings.
+    """
     name = name or run_name(method, seed)
+    trials = '' if folder else places.run('grid_search')
     folder = folder or places.run(name)
     lm = run_name('lm', preset.lm_seed)
     start = () if method == 'baseline' else ('--pretrained_model', places.model(lm))
@@ -135,7 +141,7 @@ def classifier_job(preset, places, method, seed, name=None, folder=None):
     return Job(name, folder, ('-m', 'interpretable_adv.train', *arguments, *places.device),
                needs=('data', lm) if start else ('data',), outputs=('result.json', 'best.model'),
                settings=vars(settings), trains='classifier', epochs=settings.n_epoch,
-               weight=2 * passes * settings.n_epoch)
+               trials=trials, weight=2 * passes * settings.n_epoch)
 
 
 def predictions_job(places, method, seed):

@@ -7,6 +7,7 @@ import dataclasses
 import fcntl
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -140,6 +141,7 @@ class Runner:
         except OSError:  # another runner is at it: look again later
             output.close()
             return
+        self._begin_with_trial(job)
         found = state.look(job, self.plan, self.jobs_folder)
         if found.kind == DONE:  # another runner has finished it
             output.close()
@@ -169,6 +171,19 @@ class Runner:
                                           epochs_done(job) / max(job.epochs, 1), inputs)
         if job.trains:  # the others take moments
             self._print(f'{self._count()}  {job.name} {"goes on" if resumed else "starts"}')
+
+    def _begin_with_trial(self, job):
+        trial = None if os.path.exists(job.folder) else state.trial(job, self.plan,
+                                                                    self.jobs_folder)
+        if trial is None:
+            return
+        temporary = job.folder + '.partial'
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.copytree(trial.folder, temporary)
+        record = state.read_json(state.record_path(self.jobs_folder, trial))
+        write_json(state.record_path(self.jobs_folder, job), record or {})
+        os.replace(temporary, job.folder)
+        self._print(f'{self._count()}  {job.name} begins with the run of {trial.folder}')
 
     @staticmethod
     def _partial(job):

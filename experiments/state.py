@@ -90,6 +90,17 @@ def _look_at_training(job, plan, record):
     return unfinished
 
 
+def trial(job, plan, jobs_folder):
+    """The job as if it were run in the folder of a trial that it can go on from, or None."""
+    group = os.path.basename(job.trials)
+    for name in sorted(os.listdir(job.trials)) if os.path.isdir(job.trials) else ():
+        there = dataclasses.replace(job, name=f'{group}_{name}',
+                                    folder=os.path.join(job.trials, name))
+        if _has_outputs(there) and look(there, plan, jobs_folder).kind in (RESUME, DONE):
+            return there
+    return None
+
+
 def _has_outputs(job):
     return all(os.path.exists(os.path.join(job.folder, name)) for name in job.outputs)
 

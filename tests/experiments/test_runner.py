@@ -1,8 +1,10 @@
 """The plan's states and the runner, with a stand-in for the training commands."""
+import dataclasses
 import io
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -117,6 +119,31 @@ def test_more_epochs_are_added_to_a_finished_run_and_fewer_refused(place):
     assert len(json.loads((place / 'runs/adv/log').read_text())) == 4
     with pytest.raises(UserError, match='n_epoch was 4 and is 3'):
         run(place, [training(place, 'adv', epochs=3)])
+
+
+def test_a_trial_with_the_same_settings_is_the_beginning_of_a_run(place):
+    """Only a finished one, and only with the same settings and inputs."""
+    lm = training(place, 'lm')
+    trials = [dataclasses.replace(training(place, f'grid_search/{name}', size=size, needs=('lm',)),
+                                  name=f'grid_search_{name}')
+              for name, size in (('small', 1), ('large', 2))]
+    run(place, [lm, *trials])
+    wanted = [lm, *(dataclasses.replace(training(place, name, epochs, size, needs=('lm',)),
+                                        trials=str(place / 'runs/grid_search'))
+                    for name, epochs, size in [('adv', 4, 2), ('iadv', 4, 3), ('spgd', 2, 1)])]
+    text = run(place, wanted, jobs=1)
+    assert calls(place)[-2:] == ['adv resumed', 'iadv']
+    assert 'adv begins with the run of' in text and 'grid_search/large' in text
+    assert len(json.loads((place / 'runs/adv/log').read_text())) == 4
+    assert len(json.loads((place / 'runs/grid_search/large/log').read_text())) == 2
+    assert set(kinds(place, wanted).values()) == {state.DONE}
+    commands = json.loads((place / 'jobs/adv.json').read_text())['commands']
+    assert ['grid_search/large' in command for command in commands] == [True, False]
+
+    (place / 'runs/grid_search/large/result.json').unlink()  # as if it were running
+    shutil.rmtree(place / 'runs/adv')
+    run(place, wanted)
+    assert calls(place)[-1] == 'adv'
 
 
 def test_killed_while_epochs_are_added_it_goes_on(place):
