@@ -88,7 +88,17 @@ def table1(folder):
         'Attack', 'ε', 'paper', 'paper gap', 'ours', 'gap (best)', 'mean ± sd (n)',
         'nearest gap', 'direction gap', 'flipped', 'norm', 'moved'],
         rows[:-1] if rows[-1] is None else rows,
-        [*notes, *corpus_notes(folder), *lm_notes(folder)])
+        [*notes, *_training_epsilon_notes(runs, first['rows']), *corpus_notes(folder),
+         *lm_notes(folder)])
+
+
+def _training_epsilon_notes(runs, rows):
+    """One note when classifiers were trained with another ε than they are attacked with."""
+    others = [f'{ATTACK_TITLES[row["method"]]} {trained:g}' for row in rows
+              if row['method'] in runs
+              for trained in [runs[row['method']][0].settings['xi_var']]
+              if trained != row['epsilon']]
+    return [f'Trained with another ε: {", ".join(others)}.'] if others else []
 
 
 def equal_strength(folder):

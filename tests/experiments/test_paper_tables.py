@@ -147,6 +147,14 @@ def test_table1(results_folder):
     assert len([row for row in table.rows if row is None]) == 2
 
 
+def test_another_epsilon_in_training_is_noted(results_folder):
+    assert 'another ε' not in ' '.join(paper_tables.table1(str(results_folder)).notes)
+    for seed in (1, 2):
+        finished_runs.write_classifier(results_folder, 'iadv', seed, 94, flags=['--xi_var', '2.5'])
+    assert 'Trained with another ε: iAdvT-Text 2.5.' in paper_tables.table1(
+        str(results_folder)).notes
+
+
 def test_equal_strength(results_folder):
     table = paper_tables.equal_strength(str(results_folder))
     assert table.columns[1:] == ['10 % flipped', '25 % flipped', '50 % flipped']
