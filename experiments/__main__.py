@@ -96,13 +96,13 @@ def search_grid(settings, preset, places, seeds):
         return
     search.search()
     pictures = grid_search.write_results(search, places.run('grid_search'))
-    show(grid_search.table(search), places.run('tables'))
+    show(grid_search.table(places.runs), places.run('tables'))
     print('', *pictures, '', 'For the preset:', grid_search.as_preset(search.chosen), sep='\n')
 
 
 def collect_results(places, target):
     taken = collect.collect(places.runs, places.data, target)
-    for make in TABLE1 + TABLE2 + TABLE3:
+    for make in (*TABLE1, *TABLE2, *TABLE3, grid_search.table):
         with contextlib.suppress(paper_tables.NoResultsError):
             table = make(target)
             if table is not None:

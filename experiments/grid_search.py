@@ -143,16 +143,20 @@ def dev_accuracy(folder):
 
 # Results ------------------------------------------------------------------------------------
 
-def table(search):
+def table(folder):
+    """What a search in a folder of runs has tried and kept. None where none has ended."""
+    search = state.read_json(os.path.join(folder, 'grid_search', 'grid_search.json'))
+    if search is None:
+        return None
     rows, last = [], None
-    for point in search.points:
+    for point in search['points']:
         key = point['method'], point['parameter']
         if last is not None and key != last:
             rows.append(None)
         last = key
         others = ', '.join(f'{flag} {value:g}' for flag, value in point['settings'].items()
                            if flag != point['parameter'])
-        kept = search.chosen[point['method']][point['parameter']] == point['value']
+        kept = search['chosen'][point['method']][point['parameter']] == point['value']
         rows.append([f'{point["method"]} {point["parameter"]}', f'{point["value"]:g}',
                      Spread.of(point['dev_accuracy']), Number(max(point['dev_accuracy'])),
                      others or '', 'kept' if kept else ''])

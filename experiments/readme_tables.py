@@ -9,7 +9,7 @@ import os
 import pathlib
 import re
 
-from experiments import paper_tables, tables
+from experiments import grid_search, paper_tables, tables
 from interpretable_adv import cli
 from interpretable_adv.cli import UserError
 from interpretable_adv.files import atomic_write
@@ -17,7 +17,7 @@ from interpretable_adv.files import atomic_write
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r'(<!-- tables of ([\w./-]+) -->\n).*?(<!-- end of tables -->)', re.DOTALL)
 MAKERS = (paper_tables.table3, paper_tables.significance_table, paper_tables.table1,
-          paper_tables.equal_strength, paper_tables.table2)
+          paper_tables.equal_strength, paper_tables.table2, grid_search.table)
 
 
 def filled(text, root):

@@ -78,12 +78,13 @@ def test_the_test_set_has_no_part_in_it(tmp_path):
 
 
 def test_results_of_a_search(tmp_path):
+    assert grid_search.table(str(tmp_path / 'runs')) is None
     search, _ = make_search(tmp_path, formula)
     search.search()
     pictures = grid_search.write_results(search, str(tmp_path / 'runs' / 'grid_search'))
     assert [path.rpartition('/')[2] for path in pictures] == [
         'adv_xi_var.png', 'spgd_xi_var.png', 'spgd_sparsity.png']
-    text = tables.terminal(grid_search.table(search))
+    text = tables.terminal(grid_search.table(str(tmp_path / 'runs')))
     assert text.count('kept') == 3
     assert 'xi_var 5' in text
     written = json.loads((tmp_path / 'runs/grid_search/grid_search.json').read_text())
