@@ -321,7 +321,10 @@ def finish(settings, model, text, best, started, elapsed, team):
     path = os.path.join(settings.out, 'best.model')
     team.wait()
     checkpoints.assign(model, checkpoints.read_arrays(path), path)
+    print('valid perplexity:', best.value)
+    print(f'testing on {len(text.test.flat):,} words, which are read twice', flush=True)
     test = stream_perplexity(settings, model, text.test, team)
+    print('test perplexity:', test, flush=True)
     mine = team.part(range(len(text.test)))
     nll, predictions = evaluation.review_nll(model, [text.test[i] for i in mine])
     per_review = evaluation.perplexity(team.sum(nll.sum()), team.sum(predictions.sum()))
@@ -335,10 +338,7 @@ def finish(settings, model, text, best, started, elapsed, team):
     }
     if team.writes:
         runs.write_json(os.path.join(settings.out, 'result.json'), result)
-    print('valid perplexity:', result['valid_perplexity'])
-    print('test perplexity:', result['test_perplexity'])
-    print('test perplexity with the state reset at each review:',
-          result['test_perplexity_per_review'])
+    print('test perplexity with the state reset at each review:', per_review)
     print(f'best epoch {best.epoch}, {runs.duration(elapsed)}; {path}')
 
 
