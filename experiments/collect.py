@@ -113,7 +113,8 @@ def _commands(jobs_folder, places):
     finished = [(record['finished'], os.path.basename(path).removesuffix('.json'), record)
                 for path, record in records if record and record.get('finished')]
     for when, name, record in sorted(finished, key=lambda entry: entry[:2]):
-        yield f'# {name}: finished {when} after {record["seconds"]:,.0f} s\n'
+        remark = ' (interrupted commands not counted)' if len(record['commands']) > 1 else ''
+        yield f'# {name}: finished {when} after {record["seconds"]:,.0f} s{remark}\n'
         for line in record['commands']:
             archive = re.sub(r'--archive \S+', '--archive ARCHIVE', line)
             yield without_places(archive, places) + '\n'

@@ -59,6 +59,8 @@ def settled(plan, jobs_folder):
         kind = state.NEW if found.kind == CHANGED else found.kind
         if kind == DONE and not all(kinds[name] == DONE for name in job.needs):
             kind = DONE if job.trains else state.NEW
+        if kind == state.NEW and state.trial(job, plan, jobs_folder):
+            kind = RESUME
         kinds[job.name] = kind
     return [(job, kinds[job.name]) for job in plan]
 
@@ -173,8 +175,7 @@ class Runner:
             self._print(f'{self._count()}  {job.name} {"goes on" if resumed else "starts"}')
 
     def _begin_with_trial(self, job):
-        trial = None if os.path.exists(job.folder) else state.trial(job, self.plan,
-                                                                    self.jobs_folder)
+        trial = state.trial(job, self.plan, self.jobs_folder)
         if trial is None:
             return
         temporary = job.folder + '.partial'

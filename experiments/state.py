@@ -91,9 +91,11 @@ def _look_at_training(job, plan, record):
 
 
 def trial(job, plan, jobs_folder):
-    """The job as if it were run in the folder of a trial that it can go on from, or None."""
+    """The job as if it were run in the folder of a trial that it can begin with, or None."""
+    if os.path.exists(job.folder) or not os.path.isdir(job.trials):
+        return None
     group = os.path.basename(job.trials)
-    for name in sorted(os.listdir(job.trials)) if os.path.isdir(job.trials) else ():
+    for name in sorted(os.listdir(job.trials)):
         there = dataclasses.replace(job, name=f'{group}_{name}',
                                     folder=os.path.join(job.trials, name))
         if _has_outputs(there) and look(there, plan, jobs_folder).kind in (RESUME, DONE):

@@ -122,7 +122,7 @@ def test_more_epochs_are_added_to_a_finished_run_and_fewer_refused(place):
 
 
 def test_a_trial_with_the_same_settings_is_the_beginning_of_a_run(place):
-    """Only a finished one, and only with the same settings and inputs."""
+    """Only a finished one, and only with the same settings."""
     lm = training(place, 'lm')
     trials = [dataclasses.replace(training(place, f'grid_search/{name}', size=size, needs=('lm',)),
                                   name=f'grid_search_{name}')
@@ -131,6 +131,8 @@ def test_a_trial_with_the_same_settings_is_the_beginning_of_a_run(place):
     wanted = [lm, *(dataclasses.replace(training(place, name, epochs, size, needs=('lm',)),
                                         trials=str(place / 'runs/grid_search'))
                     for name, epochs, size in [('adv', 4, 2), ('iadv', 4, 3), ('spgd', 2, 1)])]
+    assert kinds(place, wanted) == {'lm': state.DONE, 'adv': state.RESUME, 'iadv': state.NEW,
+                                    'spgd': state.RESUME}
     text = run(place, wanted, jobs=1)
     assert calls(place)[-2:] == ['adv resumed', 'iadv']
     assert 'adv begins with the run of' in text and 'grid_search/large' in text
