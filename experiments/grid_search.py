@@ -148,6 +148,14 @@ def table(folder):
     search = state.read_json(os.path.join(folder, 'grid_search', 'grid_search.json'))
     if search is None:
         return None
+    notes = ['One parameter at a time, from the preset\'s value in the direction in which dev '
+             'accuracy rises; the test set has no part in it.']
+    ends = [f'{method} {flag} {value:g}' for method, values in search['chosen'].items()
+            for flag, value in values.items()
+            if _is_at_an_end(search['points'], method, flag, value)]
+    if ends:
+        notes.append('Kept at an end of its list, so that a value beyond may be better: '
+                     f'{", ".join(ends)}.')
     rows, last = [], None
     for point in search['points']:
         key = point['method'], point['parameter']
@@ -161,9 +169,15 @@ def table(folder):
                      Spread.of(point['dev_accuracy']), Number(max(point['dev_accuracy'])),
                      others or '', 'kept' if kept else ''])
     return Table('grid_search', 'Elided grid search: dev accuracy (%)', [
-        'Parameter', 'value', 'mean ± sd (n)', 'best', 'with', ''], rows,
-        ['One parameter at a time, from the preset\'s value in the direction in which dev accuracy '
-         'rises; the test set has no part in it.'])
+        'Parameter', 'value', 'mean ± sd (n)', 'best', 'with', ''], rows, notes)
+
+
+def _is_at_an_end(points, method, flag, value):
+    """Whether a search kept the lowest or highest value it tried: as it goes one step beyond the
+    best where there is one, there was none."""
+    tried = [point['value'] for point in points
+             if (point['method'], point['parameter']) == (method, flag)]
+    return value in (min(tried), max(tried))
 
 
 def write_results(search, folder):

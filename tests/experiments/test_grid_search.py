@@ -93,6 +93,15 @@ def test_results_of_a_search(tmp_path):
     assert chosen == '[adv]\nxi_var = 2\n[spgd]\nxi_var = 5\nsparsity = 0.9'
 
 
+def test_the_table_says_what_was_kept_at_the_end_of_a_list(tmp_path):
+    search, _ = make_search(tmp_path, formula, ['grid_search.adv.xi_var=0.5 1 2 5'])
+    search.search()
+    grid_search.write_results(search, str(tmp_path / 'runs' / 'grid_search'))
+    assert grid_search.table(str(tmp_path / 'runs')).notes[1:] == [
+        'Kept at an end of its list, so that a value beyond may be better: spgd xi_var 5, '
+        'spgd sparsity 0.9.']
+
+
 @pytest.mark.parametrize('override, message', [
     ('grid_search.nobody.xi_var=1 2', 'no method'), ('grid_search.adv.xi_var=one two', 'numbers'),
     ('grid_search.adv.method=1 2', 'no such number'), ('grid_search.adv.colour=1', 'no such')])
