@@ -21,6 +21,7 @@ from interpretable_adv import (
     attack_flags,
     checkpoints,
     cli,
+    data,
     data_flags,
     devices,
     readings,
@@ -80,6 +81,11 @@ def make_parser():
         f' (default: what --use_adv etc. choose, else {DEFAULT_METHODS})')
     add('--out', default='', metavar='FILE', help='records (default: --save_name and .jsonl)')
     add('--split', choices=('train', 'dev', 'test'), default='test', help='reviews to attack')
+    add('--texts', default='', metavar='FILE',
+        help='attack these texts instead, .csv, .tsv or .jsonl with a label each; --data_dir is '
+             "the classifier's corpus, whose words and labels are known")
+    add('--text_column', default='text', help='column with the text in --texts')
+    add('--label_column', default='label', help='column with the label in --texts')
     add('--indices', default='', help='attack these reviews, e.g. 3,17')
     add('--sample', type=at_least(1), metavar='N', help='attack N random reviews')
     add('--seed', type=at_least(0), help='seed of --sample and of VAT (default: --random_seed)')
@@ -355,8 +361,14 @@ def main(argv=None):
     parser = make_parser()
     run = trained_with(paths[methods[0]])
     parser.set_defaults(**{name: run[name] for name in data_flags.NAMES if name in run})
-    corpus = data_flags.load_corpus(parser.parse_args(argv))
-    split = getattr(corpus, settings.split)
+    data_settings = parser.parse_args(argv)
+    corpus = data_flags.load_corpus(data_settings)
+    if settings.texts:
+        split = data.read_texts(
+            settings.texts, corpus, data_settings.lower, data_settings.ignore_unk,
+            text_column=settings.text_column, label_column=settings.label_column)
+    else:
+        split = getattr(corpus, settings.split)
     if not len(split.labels):
         raise UserError(f'{settings.data_dir} has no {settings.split} reviews')
     chosen = choose_reviews(split.sequences, settings.analysis_limit, indices, settings.sample,

@@ -138,6 +138,26 @@ def load(data_dir, lower=False, min_count=1, ignore_unk=True, use_unlabeled=True
     return Corpus(flat, counts, labels, words, train_vocab_size, label_names)
 
 
+def read_texts(path, corpus, lower, ignore_unk, **columns):
+    """Labelled texts of a file as a `Split`, numbered as `load` numbered a corpus.
+
+    Args:
+        path (str): CSV, TSV or JSON lines, see `own.read`, which also takes `columns`.
+        lower, ignore_unk: as the corpus was loaded with.
+    """
+    sequences, labels = [], []
+    for row in own.read(path, **columns):
+        if row.label not in corpus.label_names:
+            raise UserError(f'{path}, line {row.line}: the label {row.label!r} is none of '
+                            f'{", ".join(corpus.label_names)}')
+        text = row.text.lower() if lower else row.text
+        ids = [corpus.vocab.get(word, UNK) for word in text.split(' ')]
+        sequences.append(np.array([number for number in ids if number != UNK or not ignore_unk]
+                                  + [EOS], np.int32))
+        labels.append(corpus.label_names.index(row.label))
+    return Split(sequences, np.array(labels, np.int32))
+
+
 def _key(flags, label_names, splits):
     """Hash of everything the ids depend on."""
     described = [[split, os.path.basename(text.path), hashlib.sha256(text.content).hexdigest(),

@@ -26,7 +26,7 @@ def prepare(data_dir, train, dev=None, test=None, unlabeled=None, text_column='t
     if not 0 < dev_share < 1:
         raise UserError(f'--dev_share is {dev_share}: it must lie between 0 and 1')
     sources = {'train': train, 'dev': dev, 'test': test}
-    splits = {split: _read(path, text_column, label_column)
+    splits = {split: read(path, text_column, label_column)
               for split, path in sources.items() if path is not None}
     names = _sorted_labels({row.label for row in splits['train']})
     if len(names) < 2:
@@ -48,7 +48,7 @@ def prepare(data_dir, train, dev=None, test=None, unlabeled=None, text_column='t
             output[split] = ([row.text for row in splits[split]],
                              [number[row.label] for row in splits[split]])
     if unlabeled is not None:
-        output['unlabeled'] = [row.text for row in _read(unlabeled, text_column, None)], None
+        output['unlabeled'] = [row.text for row in read(unlabeled, text_column, None)], None
     text_files.write_own(data_dir, names, output)
     for name in names:
         count = sum(row.label == name for row in splits['train'])
@@ -77,7 +77,7 @@ def _split(rows, share, seed):
             [row for index, row in enumerate(rows) if index in chosen])
 
 
-def _read(path, text_column, label_column):
+def read(path, text_column='text', label_column='label'):
     """Returns the usable rows of a file, texts tokenised; `label_column` None: there is none."""
     ending = os.path.splitext(path)[1].lower()
     text = text_files.decode(text_files.read_bytes(path), path).removeprefix('\ufeff')

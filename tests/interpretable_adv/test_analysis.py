@@ -260,6 +260,36 @@ def test_limit_indices_and_random(tmp_path, data_dir, model_path):
     assert len(chosen('--split', 'dev')) == 12
 
 
+def test_texts_of_a_file(tmp_path, data_dir, corpus, model_path):
+    """Texts that are test reviews, written with other marks and unknown words between, have the
+    records of those reviews."""
+    chosen = [index for index, sequence in enumerate(corpus.test.sequences)
+              if {corpus.words[number][0] for number in sequence[:-1]} == {'w'}][-3:]
+    assert len(chosen) == 3
+    path = tmp_path / 'mine.jsonl'
+    path.write_text(''.join(json.dumps({
+        'review': 'Strange, ' + '; '.join(corpus.words[n] for n in corpus.test.sequences[i][:-1]),
+        'sentiment': corpus.label_names[corpus.test.labels[i]]}) + '\n' for i in chosen))
+    columns = '--text_column', 'review', '--label_column', 'sentiment'
+    found = run(data_dir, model_path, tmp_path / 'r', '--texts', str(path), *columns,
+                '--indices', '0,1,2')
+    expected = run(data_dir, model_path, tmp_path / 'e', '--indices', ','.join(map(str, chosen)))
+    assert [record.pop('index') for record in found] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    for record in expected:
+        del record['index']
+    assert found == expected
+
+
+@pytest.mark.parametrize('line, message', [
+    ('w1 w2\tpleased', "line 2: the label 'pleased' is none of negative, positive"),
+    ('w1 w2', '1 columns'), ('!\tpositive', 'no usable text')])
+def test_unusable_texts_are_told(tmp_path, data_dir, model_path, line, message):
+    path = tmp_path / 'mine.tsv'
+    path.write_text(f'text\tlabel\n{line}\n')
+    with pytest.raises(UserError, match=message):
+        run(data_dir, model_path, tmp_path / 'r', '--texts', str(path))
+
+
 # Settings -----------------------------------------------------------------------------------
 
 def test_each_method_may_have_its_own_classifier(tmp_path, data_dir, corpus, model_path):

@@ -382,3 +382,17 @@ def test_own_corpus_with_labels_missing(tmp_path, capsys):
     assert len(data.load(tmp_path).test.sequences) == 0
     (tmp_path / 'corpus_train_labels.txt').write_text('0\n')
     assert '2 reviews and 1 labels' in fails(capsys, 'stats', '--data_dir', tmp_path)
+
+
+@pytest.mark.parametrize('lower, ignore_unk', [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_texts_of_a_file_are_numbered_as_the_corpus_is(tmp_path, lower, ignore_unk):
+    toy.prepare(str(tmp_path))
+    corpus = data.load(str(tmp_path), lower=bool(lower), ignore_unk=bool(ignore_unk))
+    known = corpus.words[5]
+    (tmp_path / 'mine.csv').write_text(
+        f'text,label\n"{known}, unheardof {known.upper()}",negative\nunheardof,positive\n')
+    sequences, labels = data.read_texts(str(tmp_path / 'mine.csv'), corpus, lower, ignore_unk)
+    unknown = [] if ignore_unk else [data.UNK]
+    assert [list(sequence) for sequence in sequences] == [
+        [5, *unknown, *([5] if lower else unknown), data.EOS], [*unknown, data.EOS]]
+    assert labels.tolist() == [0, 1]
