@@ -415,7 +415,7 @@ def finish(settings, trainer, started):
     row = next(row for row in trainer.get_extension('EpochLog').log
                if row['epoch'] == best.epoch)
     accuracies = {split: row.get(f'{split}/main/accuracy') for split in ('dev', 'test')}
-    runs.write_json(os.path.join(settings.out, 'result.json'), {
+    runs.write_json(os.path.join(settings.out, runs.RESULT), {
         'method': settings.method, 'seed': settings.random_seed, 'n_epoch': settings.n_epoch,
         'best_epoch': best.epoch, 'dev_accuracy': accuracies['dev'],
         'test_accuracy': accuracies['test'], 'training_seconds': elapsed,

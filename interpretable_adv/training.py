@@ -3,6 +3,7 @@
 Used by the classifier's and the language model's trainers alike. All of it is Chainer
 extensions, so that their state travels in the snapshot.
 """
+import contextlib
 import json
 import math
 import os
@@ -20,6 +21,7 @@ from interpretable_adv.cli import UserError
 from interpretable_adv.files import atomic_write, make_directory
 
 SNAPSHOT = 'snapshot.npz'
+RESULT = 'result.json'
 STEPS = 'steps.jsonl'
 
 
@@ -35,8 +37,14 @@ def find_snapshot(out, resume):
 
 
 def describe_run(out, settings, words):
-    """Makes the folder of a run, and writes what the run is: its settings and vocabulary."""
+    """Makes the folder of a run, and writes what the run is: its settings and vocabulary.
+
+    A result that is there is that of fewer epochs, or will be written again: only a finished run
+    has one.
+    """
     make_directory(out)
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(os.path.join(out, RESULT))
     write_json(os.path.join(out, 'args.json'), settings)
     checkpoints.save_vocabulary(os.path.join(out, 'vocab.txt'), words)
 

@@ -337,7 +337,7 @@ def finish(settings, model, text, best, started, elapsed, team):
         'seconds': time.time() - started, 'versions': runs.versions(),
     }
     if team.writes:
-        runs.write_json(os.path.join(settings.out, 'result.json'), result)
+        runs.write_json(os.path.join(settings.out, runs.RESULT), result)
     print('test perplexity with the state reset at each review:', per_review)
     print(f'best epoch {best.epoch}, {runs.duration(elapsed)}; {path}')
 

@@ -129,3 +129,9 @@ def test_a_snapshot_restores_the_random_stream(tmp_path):
     np.random.seed(8)
     checkpoints.load_snapshot(tmp_path / 'snapshot.npz', trainer, {'a': 1})
     np.testing.assert_array_equal(np.random.normal(size=3), expected)
+
+
+def test_a_run_that_goes_on_has_no_result(tmp_path):
+    (tmp_path / 'result.json').write_text('{"n_epoch": 3}')
+    training.describe_run(str(tmp_path), {'n_epoch': 6}, ['a', 'b'])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ['args.json', 'vocab.txt']
