@@ -148,36 +148,30 @@ def table(folder):
     search = state.read_json(os.path.join(folder, 'grid_search', 'grid_search.json'))
     if search is None:
         return None
+    groups = {}
+    for point in search['points']:
+        groups.setdefault((point['method'], point['parameter']), []).append(point)
+    rows, ends = [], []
+    for (method, flag), points in groups.items():
+        points.sort(key=lambda point: point['value'])
+        chosen = search['chosen'][method][flag]
+        # The search goes one step beyond the best where there is one.
+        if chosen in (points[0]['value'], points[-1]['value']):
+            ends.append(f'{method} {flag} {chosen:g}')
+        rows += [None] if rows else []
+        for point in points:
+            others = ', '.join(f'{other} {value:g}' for other, value in point['settings'].items()
+                               if other != flag)
+            rows.append([f'{method} {flag}', f'{point["value"]:g}',
+                         Spread.of(point['dev_accuracy']), Number(max(point['dev_accuracy'])),
+                         others, 'kept' if point['value'] == chosen else ''])
     notes = ['One parameter at a time, from the preset\'s value in the direction in which dev '
              'accuracy rises; the test set has no part in it.']
-    ends = [f'{method} {flag} {value:g}' for method, values in search['chosen'].items()
-            for flag, value in values.items()
-            if _is_at_an_end(search['points'], method, flag, value)]
     if ends:
         notes.append('Kept at an end of its list, so that a value beyond may be better: '
                      f'{", ".join(ends)}.')
-    rows, last = [], None
-    for point in search['points']:
-        key = point['method'], point['parameter']
-        if last is not None and key != last:
-            rows.append(None)
-        last = key
-        others = ', '.join(f'{flag} {value:g}' for flag, value in point['settings'].items()
-                           if flag != point['parameter'])
-        kept = search['chosen'][point['method']][point['parameter']] == point['value']
-        rows.append([f'{point["method"]} {point["parameter"]}', f'{point["value"]:g}',
-                     Spread.of(point['dev_accuracy']), Number(max(point['dev_accuracy'])),
-                     others or '', 'kept' if kept else ''])
     return Table('grid_search', 'Elided grid search: dev accuracy (%)', [
         'Parameter', 'value', 'mean ± sd (n)', 'best', 'with', ''], rows, notes)
-
-
-def _is_at_an_end(points, method, flag, value):
-    """Whether a search kept the lowest or highest value it tried: as it goes one step beyond the
-    best where there is one, there was none."""
-    tried = [point['value'] for point in points
-             if (point['method'], point['parameter']) == (method, flag)]
-    return value in (min(tried), max(tried))
 
 
 def write_results(search, folder):

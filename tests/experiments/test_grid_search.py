@@ -97,7 +97,10 @@ def test_the_table_says_what_was_kept_at_the_end_of_a_list(tmp_path):
     search, _ = make_search(tmp_path, formula, ['grid_search.adv.xi_var=0.5 1 2 5'])
     search.search()
     grid_search.write_results(search, str(tmp_path / 'runs' / 'grid_search'))
-    assert grid_search.table(str(tmp_path / 'runs')).notes[1:] == [
+    table = grid_search.table(str(tmp_path / 'runs'))
+    assert [row and row[1] for row in table.rows] == [  # ascending, whatever was tried first
+        '0.5', '1', '2', '5', None, '1', '2.5', '5', None, '0.5', '0.75', '0.9']
+    assert table.notes[1:] == [
         'Kept at an end of its list, so that a value beyond may be better: spgd xi_var 5, '
         'spgd sparsity 0.9.']
 
