@@ -165,8 +165,8 @@ def table(folder):
             rows.append([f'{method} {flag}', f'{point["value"]:g}',
                          Spread.of(point['dev_accuracy']), Number(max(point['dev_accuracy'])),
                          others, 'kept' if point['value'] == chosen else ''])
-    notes = ['One parameter at a time, from the preset\'s value in the direction in which dev '
-             'accuracy rises; the test set has no part in it.']
+    notes = ['One parameter at a time, from a start in the direction in which dev accuracy rises; '
+             'test accuracy has no part in the choice.']
     if ends:
         notes.append('Kept at an end of its list, so that a value beyond may be better: '
                      f'{", ".join(ends)}.')
