@@ -88,17 +88,23 @@ def table1(folder):
         'Attack', 'ε', 'paper', 'paper gap', 'ours', 'gap (best)', 'mean ± sd (n)',
         'nearest gap', 'direction gap', 'flipped', 'norm', 'moved'],
         rows[:-1] if rows[-1] is None else rows,
-        [*notes, *_training_epsilon_notes(runs, first['rows']), *corpus_notes(folder),
+        [*notes, *_training_notes(runs, first), *corpus_notes(folder),
          *lm_notes(folder)])
 
 
-def _training_epsilon_notes(runs, rows):
-    """One note when classifiers were trained with another ε than they are attacked with."""
-    others = [f'{ATTACK_TITLES[row["method"]]} {trained:g}' for row in rows
-              if row['method'] in runs
-              for trained in [runs[row['method']][0].settings['xi_var']]
-              if trained != row['epsilon']]
-    return [f'Trained with another ε: {", ".join(others)}.'] if others else []
+def _training_notes(runs, measured):
+    """Where classifiers were trained with another ε or K than they are attacked with."""
+    epsilons = {row['method']: row['epsilon'] for row in measured['rows']}
+    neighbors = dict.fromkeys(('iadv', 'spgd'), measured['nn_k'])
+    return [*_trained_with_another('ε', 'xi_var', epsilons, runs),
+            *_trained_with_another(f'K than {measured["nn_k"]}', 'nn_k', neighbors, runs)]
+
+
+def _trained_with_another(name, flag, attacked, runs):
+    others = [f'{ATTACK_TITLES[method]} {runs[method][0].settings[flag]:g}'
+              for method, value in attacked.items()
+              if method in runs and runs[method][0].settings[flag] != value]
+    return [f'Trained with another {name}: {", ".join(others)}.'] if others else []
 
 
 def equal_strength(folder):

@@ -69,5 +69,5 @@ def write_perplexity(folder, kind='perplexity', seed=1, shift=0.0, sweep=False):
     rates = {method: {'10': 0.5, '25': 1.5, '50': None} for method in
              ('adv', 'iadv', 'spgd', 'adv_sparse', 'random')}
     write_json(folder / f'{kind}_seed{seed}' / 'perplexity.json', {
-        'n_reviews': 200, 'split': 'test', 'rows': rows, 'sweep': [],
+        'n_reviews': 200, 'split': 'test', 'nn_k': 15, 'rows': rows, 'sweep': [],
         'gap_at_flip_rate': {'continuous': rates} if sweep else {}})

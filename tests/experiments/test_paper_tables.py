@@ -147,12 +147,14 @@ def test_table1(results_folder):
     assert len([row for row in table.rows if row is None]) == 2
 
 
-def test_another_epsilon_in_training_is_noted(results_folder):
-    assert 'another ε' not in ' '.join(paper_tables.table1(str(results_folder)).notes)
+@pytest.mark.parametrize('flag, value, note', [
+    ('--xi_var', '2.5', 'Trained with another ε: iAdvT-Text 2.5.'),
+    ('--nn_k', '10', 'Trained with another K than 15: iAdvT-Text 10.')])
+def test_other_settings_in_training_are_noted(results_folder, flag, value, note):
+    assert 'Trained with' not in ' '.join(paper_tables.table1(str(results_folder)).notes)
     for seed in (1, 2):
-        finished_runs.write_classifier(results_folder, 'iadv', seed, 94, flags=['--xi_var', '2.5'])
-    assert 'Trained with another ε: iAdvT-Text 2.5.' in paper_tables.table1(
-        str(results_folder)).notes
+        finished_runs.write_classifier(results_folder, 'iadv', seed, 94, flags=[flag, value])
+    assert note in paper_tables.table1(str(results_folder)).notes
 
 
 def test_equal_strength(results_folder):
