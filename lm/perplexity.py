@@ -294,7 +294,7 @@ def draw_sweep(path, sweep, methods, scores):
             for row, x, y in zip(points, flipped, gap):
                 if x >= 3:  # near the origin there is no room for numbers
                     axis.annotate(f"{row['epsilon']:g}", (x, y), textcoords='offset points',
-                                  xytext=(4, 3), fontsize=6, color='0.4')
+                                  xytext=(4, 3), fontsize=6, color=color)
         axis.set_yscale('symlog', linthresh=1)
         axis.set_ylim(bottom=min(0, axis.get_ylim()[0]))
         axis.set_xlabel('predictions flipped (%)')
