@@ -114,21 +114,24 @@ def equal_strength(folder):
               'one classifier': _perplexities(folder, 'perplexity_common_sweep')}
     rows, rates, n_reviews = [], (), 0
     for victims, measured in sweeps.items():
-        for content in measured.values():
-            n_reviews = content['n_reviews']
-            gaps = content['gap_at_flip_rate']['continuous']
-            if rows:
-                rows.append(None)
-            for method, at_rate in gaps.items():
-                rates = tuple(at_rate)
-                rows.append([f'{ATTACK_TITLES[method]}, {victims}',
-                             *(Number(gap, signed=True) for gap in at_rate.values())])
+        by_seed = [content['gap_at_flip_rate']['continuous'] for content in measured.values()]
+        if not by_seed:
+            continue
+        n_reviews = next(iter(measured.values()))['n_reviews']
+        if rows:
+            rows.append(None)
+        for method, at_rate in by_seed[0].items():
+            rates = tuple(at_rate)
+            rows.append([f'{ATTACK_TITLES[method]}, {victims}', *(
+                Spread.of([gaps[method][rate] for gaps in by_seed], signed=True)
+                for rate in rates)])
     if not rows:
         return None
     return Table('equal_strength', 'Perplexity gap (continuous) at equal strength', [
         'Attack', *(f'{rate} % flipped' for rate in rates)], rows, [
         f'ε is what it takes to flip so many predictions, between the values that were tried, on '
-        f'{n_reviews:,} reviews; – where none of them flips so many.',
+        f'{n_reviews:,} reviews. Mean ± sd over the seeds (n) on which one of them flips so many; '
+        '– where none does.',
         'Own classifiers: each attack on one trained with that method, the controls on AdvT\'s. '
         'One classifier: all attacks on the pretrained one.'])
 

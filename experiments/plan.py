@@ -256,18 +256,18 @@ def _victims(preset, places, seed, common=False):
 # Plans --------------------------------------------------------------------------------------
 
 def table1(preset, places, seeds):
-    """Every seed with the methods' own classifiers; the first seed also at many step sizes, and
-    with one classifier for all methods."""
+    """Every seed with the methods' own classifiers at Table 1's step sizes; then at many, also with
+    one classifier for all methods."""
     jobs = [data_job(preset, places), table2_job(preset, places),
             lm_job(preset, places, preset.lm_seed)]
     for seed in seeds:
         jobs += [classifier_job(preset, places, method, seed) for method in attacks_of(preset)]
         jobs.append(perplexity_job(preset, places, seed))
-    if preset['sweep']:
-        jobs.append(perplexity_job(preset, places, seeds[0], sweep=True))
+    for seed in seeds if preset['sweep'] else ():
+        jobs.append(perplexity_job(preset, places, seed, sweep=True))
         if 'pretrained' in preset.methods:
-            jobs += [classifier_job(preset, places, 'pretrained', seeds[0]),
-                     perplexity_job(preset, places, seeds[0], common=True, sweep=True)]
+            jobs += [classifier_job(preset, places, 'pretrained', seed),
+                     perplexity_job(preset, places, seed, common=True, sweep=True)]
     return jobs
 
 

@@ -7,7 +7,7 @@ A section holds flags of one command, written as that command takes them:
     [train]        python -m interpretable_adv.train, every classifier
     [adv], …       the same, one method only; wins over [train]
     [perplexity]   python -m lm.perplexity
-    [sweep]        the same, one seed at many step sizes; wins over [perplexity]
+    [sweep]        the same at many step sizes; wins over [perplexity]
     [analysis]     python -m interpretable_adv.analysis
     [visualize]    python -m interpretable_adv.visualize
     [grid_search]  values to try, e.g. `adv.xi_var = 1 2 5`

@@ -130,6 +130,11 @@ def latex_text(text):
     return ''.join(LATEX.get(character, character) for character in text)
 
 
+def _spread_headings(name):
+    """'mean ± sd (n)' is three columns already; of '10 % flipped' they are made."""
+    return ['mean', 'sd', 'n'] if ' ± ' in name else [name, f'{name}: sd', f'{name}: n']
+
+
 def comma_separated(table):
     """All digits; mean, deviation and n in columns of their own; no footnotes."""
     stream = io.StringIO()
@@ -138,7 +143,7 @@ def comma_separated(table):
     spread = [any(isinstance(row[column], Spread) for row in rows)
               for column in range(len(table.columns))]
     writer.writerow([heading for name, several in zip(table.columns, spread) for heading in (
-        [f'{name.split(" ± ")[0]}', 'sd', 'n'] if several else [name])])
+        _spread_headings(name) if several else [name])])
     for row in rows:
         fields = []
         for cell, several in zip(row, spread):

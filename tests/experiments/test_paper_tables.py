@@ -1,3 +1,4 @@
+import json
 import pathlib
 import re
 
@@ -161,8 +162,27 @@ def test_equal_strength(results_folder):
     table = paper_tables.equal_strength(str(results_folder))
     assert table.columns[1:] == ['10 % flipped', '25 % flipped', '50 % flipped']
     rows = cells(table)
-    assert rows['SPGD, own classifiers'] == rows['SPGD, one classifier'] == ['+0.50', '+1.50', '–']
+    assert rows['SPGD, own classifiers'] == rows['SPGD, one classifier'] == [
+        '+0.50 (1)', '+1.50 (1)', '–']
     assert len(rows) == 10
+
+
+def test_equal_strength_over_seeds(results_folder):
+    """Attacks that flip so many on some seeds only are averaged over those."""
+    finished_runs.write_perplexity(results_folder, 'perplexity_sweep', 2, sweep=True)
+    path = results_folder / 'perplexity_sweep_seed2' / 'perplexity.json'
+    content = json.loads(path.read_text(encoding='utf-8'))
+    content['gap_at_flip_rate']['continuous']['spgd'] |= {'10': 0.7, '25': None, '50': 9.0}
+    path.write_text(json.dumps(content), encoding='utf-8')
+    table = paper_tables.equal_strength(str(results_folder))
+    rows = cells(table)
+    assert rows['SPGD, own classifiers'] == ['+0.60 ± 0.14 (2)', '+1.50 (1)', '+9.00 (1)']
+    assert rows['SPGD, one classifier'] == ['+0.50 (1)', '+1.50 (1)', '–']
+    assert len(rows) == 10
+    heading, *lines = tables.comma_separated(table).splitlines()
+    assert heading.split(',')[:5] == ['Attack', '10 % flipped', '10 % flipped: sd',
+                                      '10 % flipped: n', '25 % flipped']
+    assert '"SPGD, own classifiers",0.6,0.141421,2,1.5,,1,9,,1' in lines
 
 
 # Table 2 ------------------------------------------------------------------------------------

@@ -390,6 +390,14 @@ def test_commands_of_a_preset():
                                         'imdb')
 
 
+def test_every_seed_is_compared_at_equal_strength():
+    places = plans.Places('runs', 'data')
+    jobs = plans.table1(presets.load('small'), places, [4, 5])
+    names = [job.name for job in plans.merge(jobs) if 'sweep' in job.name]
+    assert names == [f'perplexity_{kind}_seed{seed}' for seed in (4, 5)
+                     for kind in ('sweep', 'common_sweep')]
+
+
 def test_imdb_comes_from_the_archive_or_the_network():
     preset = presets.load('small')
     given = plans.data_job(preset, plans.Places('r', 'd', archive='a.tar.gz')).command
