@@ -12,11 +12,11 @@ def requirements(name):
     return [line for line in lines if line and not line.startswith('#')]
 
 
-# Optional: without a compiler the build goes on, and NumPy does the work. The flag keeps the
+# Optional: without a compiler the build succeeds, and NumPy does the work. The flag keeps the
 # compiler from fusing products and sums where the kernels mean NumPy's rounding.
-KERNELS = 'interpretable_adv/kernels/'
+KERNELS = 'interpretable_adv/nn/kernels/'
 kernels = Extension(
-    'interpretable_adv.kernels._kernels',
+    'interpretable_adv.nn.kernels._kernels',
     sources=[KERNELS + name for name in (
         'plain.c', 'avx2.c', 'avx512.c', 'kernels.c', 'threads.c')],
     depends=[KERNELS + name for name in (
@@ -31,14 +31,14 @@ setup(
     name='interpretable-adv-spgd',
     version=re.search(r"__version__ = '(.+)'",
                       (HERE / 'interpretable_adv/__init__.py').read_text(encoding='utf-8'))[1],
-    description='Interpretable adversarial training for text: SPGD beside AdvT, iAdvT, VAT, iVAT',
+    description='Interpretable adversarial training for text: SPGD, AdvT, iAdvT, VAT and iVAT',
     long_description=(HERE / 'README.md').read_text(encoding='utf-8'),
     long_description_content_type='text/markdown',
     license='MIT',
     python_requires='>=3.11',
     packages=find_packages(include=['interpretable_adv', 'interpretable_adv.*', 'lm']),
-    package_data={'interpretable_adv': ['report.html'],
-                  'interpretable_adv.kernels': ['*.c', '*.h']},
+    package_data={'interpretable_adv.evaluation': ['report.html'],
+                  'interpretable_adv.nn.kernels': ['*.c', '*.h']},
     ext_modules=[kernels],
     install_requires=requirements('requirements.txt'),
     extras_require={
@@ -48,7 +48,7 @@ setup(
         'dev': requirements('requirements-dev.txt'),
     },
     entry_points={'console_scripts': [
-        'spgd-data = interpretable_adv.data:command',
+        'spgd-data = interpretable_adv.data.__main__:command',
         'spgd-train = interpretable_adv.train:command',
         'spgd-evaluate = interpretable_adv.evaluate:command',
         'spgd-analysis = interpretable_adv.analysis:command',

@@ -6,7 +6,7 @@ import pathlib
 from experiments import collect, grid_search, paper_tables, presets, runner, tables
 from experiments import plan as plans
 from interpretable_adv import cli
-from interpretable_adv.cli import UserError
+from interpretable_adv.errors import UserError
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -46,7 +46,7 @@ def make_parser():
     add('--archive', default=os.environ.get('ARCHIVE'),
         help="IMDB's archive (ARCHIVE; default: download it)")
     add('--gpu', type=int, default=os.environ.get('GPU') or '-1', help='number of the GPU (GPU)')
-    add('--dry-run', action='store_true', help='print every command and run none')
+    add('--dry_run', '--dry-run', action='store_true', help='print every command and run none')
     return parser
 
 

@@ -25,7 +25,7 @@ groups=(requirements.txt)
 
 # What is installed is described by its inputs: the requirement files and the C sources.
 wanted=$(cat "${groups[@]}" setup.py experiments/bootstrap.sh \
-             $(find interpretable_adv/kernels -name '*.[ch]' 2>/dev/null | LC_ALL=C sort) | cksum)
+             $(find interpretable_adv/nn/kernels -name '*.[ch]' 2>/dev/null | LC_ALL=C sort) | cksum)
 stamp=".venv/installed-${1:-run}"
 if [ -x .venv/bin/python ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then
     exit 0
@@ -51,10 +51,11 @@ install() {
 install 'setuptools>=70.1,<74'
 install --no-build-isolation $(printf -- '-r %s ' "${groups[@]}")
 
+# An older checkout has its build elsewhere.
+rm -rf interpretable_adv/kernels
+
 # The C kernels are optional: without a compiler the NumPy paths do the same, more slowly.
-if [ -d interpretable_adv/kernels ]; then
-    .venv/bin/python setup.py --quiet build_ext --inplace >>"$log" 2>&1 || true
-    .venv/bin/python -c 'from interpretable_adv import kernels; exit(not kernels.available)' \
-        || echo "The C kernels were not built (see $log); NumPy is used instead."
-fi
+.venv/bin/python setup.py --quiet build_ext --inplace >>"$log" 2>&1 || true
+.venv/bin/python -c 'from interpretable_adv.nn import kernels; exit(not kernels.available)' \
+    || echo "The C kernels were not built (see $log); NumPy is used instead."
 echo "$wanted" >"$stamp"

@@ -21,8 +21,8 @@ import os
 import re
 
 from experiments import state
-from interpretable_adv.cli import UserError
-from interpretable_adv.files import atomic_write, make_directory
+from interpretable_adv.errors import UserError
+from interpretable_adv.runs.files import atomic_write, make_directory
 
 # Plots of numbers. Heatmaps and report show the text of reviews, which is not ours to publish.
 PLOTS = ('figures/training_curves.png', 'figures/gap_accuracy.png', 'grid_search/*.png')

@@ -9,9 +9,9 @@ import os
 from experiments import plan as plans
 from experiments import presets, state
 from experiments.tables import Number, Spread, Table
-from interpretable_adv.cli import UserError
-from interpretable_adv.files import atomic_write
-from interpretable_adv.training import write_json
+from interpretable_adv.errors import UserError
+from interpretable_adv.runs.files import atomic_write, write_json
+from interpretable_adv.runs.folder import RESULT
 
 
 def climb(values, start, evaluate):
@@ -47,9 +47,7 @@ def parameters(preset):
         method, dot, flag = name.partition('.')
         if not dot:
             continue
-        if method not in presets.METHODS:
-            raise UserError(f'[grid_search] {name}: no method {method!r}; there are '
-                            f'{", ".join(presets.METHODS)}')
+        presets.check_method(method, f'[grid_search] {name}')
         try:
             values = sorted({float(value) for value in text.split()})
         except ValueError:
@@ -108,7 +106,7 @@ class Search:
             values = sorted({*values, settings[flag]})
             best, scores = climb(
                 values, settings[flag],
-                lambda tried, method=method, flag=flag: self._evaluate(method, flag, tried,
+                lambda tried, method=method, flag=flag: self._train(method, flag, tried,
                                                                        current[method]))
             settings[flag] = best
             self.chosen.setdefault(method, {})[flag] = best
@@ -124,7 +122,8 @@ class Search:
                                 'of interpretable_adv.train')
         return {flag: float(settings[flag]) for flag in flags}
 
-    def _evaluate(self, method, flag, tried, settings):
+    def _train(self, method, flag, tried, settings):
+        """Trains with each of the values; returns their mean dev accuracies."""
         jobs = {value: self.jobs(method, {**settings, flag: value}) for value in tried}
         self.run([job for group in jobs.values() for job in group])
         means = []
@@ -138,7 +137,7 @@ class Search:
 
 def dev_accuracy(folder):
     """The only number of a run that a choice may depend on."""
-    return state.read_json(os.path.join(folder, 'result.json'))['dev_accuracy']
+    return state.read_json(os.path.join(folder, RESULT))['dev_accuracy']
 
 
 # Results ------------------------------------------------------------------------------------
@@ -166,9 +165,9 @@ def table(folder):
                          Spread.of(point['dev_accuracy']), Number(max(point['dev_accuracy'])),
                          others, 'kept' if point['value'] == chosen else ''])
     notes = ['One parameter at a time, from a start in the direction in which dev accuracy rises; '
-             'test accuracy has no part in the choice.']
+             'test accuracy is not used for the choice.']
     if ends:
-        notes.append('Kept at an end of its list, so that a value beyond may be better: '
+        notes.append('Kept at the end of its list; a value beyond it may be better: '
                      f'{", ".join(ends)}.')
     return Table('grid_search', 'Elided grid search: dev accuracy (%)', [
         'Parameter', 'value', 'mean ± sd (n)', 'best', 'with', ''], rows, notes)

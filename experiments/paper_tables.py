@@ -1,30 +1,16 @@
-"""The paper's tables, its numbers beside ours."""
+"""The paper's tables, its numbers next to ours."""
 import glob
 import os
 
 import numpy as np
 
 from experiments import results, significance, state
-from experiments.presets import METHODS
 from experiments.tables import MISSING, Number, Spread, Table
-from interpretable_adv import train
-from interpretable_adv.cli import UserError
+from interpretable_adv import methods, paper, settings, train
+from interpretable_adv.errors import UserError
+from interpretable_adv.methods import METHODS
 from lm import pretrain
 
-TITLES = {'baseline': 'Baseline', 'pretrained': 'Pretrained',
-          'adv': 'Pretrained w/ AdvT-Text', 'iadv': 'Pretrained w/ iAdvT-Text',
-          'spgd': 'Pretrained w/ SPGD', 'vat': 'Pretrained w/ VAT', 'ivat': 'Pretrained w/ iVAT'}
-ATTACK_TITLES = {'none': 'None (ground-truth corpus)', 'adv': 'Vanilla AdvT-Text',
-                 'iadv': 'iAdvT-Text', 'spgd': 'SPGD',
-                 'adv_sparse': 'Control: AdvT-Text, sparsified only',
-                 'random': 'Control: random, AdvT-Text\'s norms'}
-PAPER_TABLE1 = {'none': 117.93, 'adv': 122.53, 'iadv': 123.86, 'spgd': 119.02}
-PAPER_TABLE2 = {
-    'train': {'examples': 21246, 'min': 12, 'max': 2505, 'mean': 242.44},
-    'dev': {'examples': 3754, 'min': 11, 'max': 1101, 'mean': 239.86},
-    'test': {'examples': 25000, 'min': 7, 'max': 2379, 'mean': 235.59},
-    'unlabeled': {'examples': 50000}}
-PAPER_TABLE3 = {'baseline': 89.83, 'pretrained': 92.69, 'adv': 93.58, 'iadv': 93.58, 'spgd': 93.54}
 # A − B: each method against the model it starts from, and SPGD against its forerunners.
 PAIRS = (('pretrained', 'baseline'), ('adv', 'pretrained'), ('iadv', 'pretrained'),
          ('spgd', 'pretrained'), ('spgd', 'adv'), ('spgd', 'iadv'))
@@ -33,7 +19,9 @@ PAIRS = (('pretrained', 'baseline'), ('adv', 'pretrained'), ('iadv', 'pretrained
 UNREMARKABLE = {*train.FREE_SETTINGS, 'resume', 'random_seed', 'pretrained_model', 'vocab_sha256',
                 'method'} - {'n_epoch'}
 UNREMARKABLE_LM = {*pretrain.FREE_SETTINGS, 'resume', 'random_seed', 'vocab_sha256'} - {'epoch'}
-OF_ATTACKS = {'xi_var', 'nn_k', 'sparsity', 'update_nearest_batch'}
+OF_ATTACKS = {*settings.ATTACK.values(), 'update_nearest_batch'}
+# How a note names an attack's settings.
+SYMBOLS = {'xi_var': 'ε', 'nn_k': 'K', 'sparsity': 'σ', 'spgd_iters': 'M'}
 
 
 class NoResultsError(UserError):
@@ -43,7 +31,7 @@ class NoResultsError(UserError):
 # Table 1 ------------------------------------------------------------------------------------
 
 def table1(folder):
-    """Perplexity of attacked reviews, and beside it how strong each attack was.
+    """Perplexity of attacked reviews, and next to it how strong each attack was.
 
     `ours (best)` is measured on the classifier that Table 3 shows.
     """
@@ -53,7 +41,7 @@ def table1(folder):
     runs = results.find(folder)
     first = next(iter(measured.values()))
     rows = []
-    for method, title in ATTACK_TITLES.items():
+    for method in ('none', *(name for name in methods.attackers() if name != 'none')):
         by_seed = {seed: row for seed, content in measured.items()
                    for row in content['rows'] if row['method'] == method}
         if not by_seed:
@@ -63,10 +51,10 @@ def table1(folder):
         else:  # unattacked, or a control that borrows AdvT's classifier
             seed = min(by_seed)
         best, score = by_seed[seed], by_seed[seed]['scores']
-        paper = PAPER_TABLE1.get(method)
         rows.append([
-            title, f'{best["epsilon"]:g}' if method != 'none' else '', Number(paper),
-            Number(None if paper is None else paper - PAPER_TABLE1['none'], signed=True),
+            attack_title(method), f'{best["epsilon"]:g}' if method != 'none' else '',
+            Number(paper.PERPLEXITY.get(method)),
+            Number(0.0 if method == 'none' else paper.GAP.get(method), signed=True),
             Number(score['continuous']['perplexity']),
             Number(score['continuous']['gap'], signed=True),
             Spread.of([row['scores']['continuous']['gap'] for row in by_seed.values()],
@@ -74,37 +62,66 @@ def table1(folder):
             *(Number(score[name]['gap'], signed=True) for name in ('nearest', 'direction')),
             Number(score['continuous']['flipped'], 1), Number(best['norm_per_word'], 3),
             Number(best['words_moved'], 1)])
-        if method in ('none', 'spgd'):
-            rows.append(None)
     notes = [
         f'{first["n_reviews"]:,} random {first["split"]} reviews. Perplexity and gap: the '
-        'perturbation is added to the language model\'s word vectors, the next words stay '
-        '(continuous). Nearest gap: each word becomes the one nearest to its perturbed vector. '
-        'Direction gap: each moved word becomes the neighbour it moved towards.',
+        'perturbation is added to the language model\'s word vectors, the words to predict are '
+        'unchanged (continuous). Nearest gap: each word becomes the one nearest to its perturbed '
+        'vector. Direction gap: each moved word becomes the neighbour it moved towards.',
         'Flipped: predictions that change, in per cent; norm: of a word\'s perturbation, mean; '
         'moved: words that are moved, in per cent. Each attack is on a classifier trained with '
-        'that method; the two controls are on AdvT\'s.']
+        'that method, the controls on AdvT\'s. Where the notes name no other setting, it is '
+        'attacked the way it was trained.']
     return Table('table1', 'Table 1: adversarial quality', [
         'Attack', 'ε', 'paper', 'paper gap', 'ours', 'gap (best)', 'mean ± sd (n)',
         'nearest gap', 'direction gap', 'flipped', 'norm', 'moved'],
-        rows[:-1] if rows[-1] is None else rows,
-        [*notes, *_training_notes(runs, first), *corpus_notes(folder),
-         *lm_notes(folder)])
+        _with_rules(rows), [*notes, *_training_notes(runs, first), *corpus_notes(folder),
+                            *lm_notes(folder)])
 
 
-def _training_notes(runs, measured):
-    """Where classifiers were trained with another ε or K than they are attacked with."""
-    epsilons = {row['method']: row['epsilon'] for row in measured['rows']}
-    neighbors = dict.fromkeys(('iadv', 'spgd'), measured['nn_k'])
-    return [*_trained_with_another('ε', 'xi_var', epsilons, runs),
-            *_trained_with_another(f'K than {measured["nn_k"]}', 'nn_k', neighbors, runs)]
+def attack_title(method):
+    """A row's title in Table 1."""
+    row = METHODS[method]
+    return f'Control: {row.title}' if row.control_of else row.title
 
 
-def _trained_with_another(name, flag, attacked, runs):
-    others = [f'{ATTACK_TITLES[method]} {runs[method][0].settings[flag]:g}'
-              for method, value in attacked.items()
-              if method in runs and runs[method][0].settings[flag] != value]
-    return [f'Trained with another {name}: {", ".join(others)}.'] if others else []
+def _with_rules(rows):
+    """Rows with a rule after the clean corpus and one before the controls."""
+    controls = [row for row in rows if row[0].startswith('Control: ')]
+    attacks = [row for row in rows[1:] if row not in controls]
+    return [rows[0], None, *attacks, *([None, *controls] if controls else [])]
+
+
+def _training_notes(runs, measured, ignored=('spgd_directions',)):
+    """Every setting in which an attack differs from the one that its method was trained with.
+
+    Args:
+        ignored: flags that say nothing here; without dropout, all directions are clean.
+    """
+    notes = []
+    for row in measured['rows']:
+        method = row['method']
+        if method not in runs:
+            continue
+        trained = runs[method][0].settings
+        attacked = row.get('settings') or _old_settings(measured, row)
+        others = [f'{SYMBOLS.get(flag, flag)} {_plain(trained[flag])} ({_plain(value)})'
+                  for flag, value in attacked.items()
+                  if flag in trained and flag not in ignored and trained[flag] != value]
+        if others:
+            notes.append(f'{attack_title(method)} was trained with {", ".join(others)}; in '
+                         'parentheses what it attacks with.')
+    if not all('settings' in row for row in measured['rows']):
+        notes.append(f'Measured before every attack took its settings from its classifier: K = '
+                     f'{measured["nn_k"]} and σ = {measured["sparsity"]:g} for all.')
+    return notes
+
+
+def _old_settings(measured, row):
+    """What an attack was, in files that had one K and one σ for all methods."""
+    known = {'xi_var': row['epsilon'], 'nn_k': measured['nn_k'],
+             'sparsity': measured['sparsity']}
+    used = {settings.ATTACK.get(name) for name in METHODS[row['method']].settings} | {'xi_var'}
+    return {flag: value for flag, value in known.items() if flag in used}
 
 
 def equal_strength(folder):
@@ -112,28 +129,32 @@ def equal_strength(folder):
     of different strength. None where no sweep was run."""
     sweeps = {'own classifiers': _perplexities(folder, 'perplexity_sweep'),
               'one classifier': _perplexities(folder, 'perplexity_common_sweep')}
-    rows, rates, n_reviews = [], (), 0
+    rows, rates, n_reviews, notes = [], (), 0, []
+    runs = results.find(folder)
     for victims, measured in sweeps.items():
         by_seed = [content['gap_at_flip_rate']['continuous'] for content in measured.values()]
         if not by_seed:
             continue
-        n_reviews = next(iter(measured.values()))['n_reviews']
+        first = next(iter(measured.values()))
+        n_reviews = first['n_reviews']
+        notes += [f'{victims.capitalize()}: {note}' for note in _training_notes(
+            runs, first, ('spgd_directions', 'xi_var'))]
         if rows:
             rows.append(None)
         for method, at_rate in by_seed[0].items():
             rates = tuple(at_rate)
-            rows.append([f'{ATTACK_TITLES[method]}, {victims}', *(
+            rows.append([f'{attack_title(method)}, {victims}', *(
                 Spread.of([gaps[method][rate] for gaps in by_seed], signed=True)
                 for rate in rates)])
     if not rows:
         return None
     return Table('equal_strength', 'Perplexity gap (continuous) at equal strength', [
         'Attack', *(f'{rate} % flipped' for rate in rates)], rows, [
-        f'ε is what it takes to flip so many predictions, between the values that were tried, on '
-        f'{n_reviews:,} reviews. Mean ± sd over the seeds (n) on which one of them flips so many; '
-        '– where none does.',
+        'The gap at the ε that flips this share of predictions, interpolated between the values '
+        f'tried, on {n_reviews:,} reviews. Mean ± sd over the seeds (n) that reach it; – where '
+        'none does.',
         'Own classifiers: each attack on one trained with that method, the controls on AdvT\'s. '
-        'One classifier: all attacks on the pretrained one.'])
+        'One classifier: all attacks on the pretrained one.', *notes])
 
 
 def _perplexities(folder, kind):
@@ -150,23 +171,27 @@ def _perplexities(folder, kind):
 
 def table2(folder):
     measured = corpus_statistics(folder)['table2']
-    splits = list(PAPER_TABLE2)
+    splits = list(paper.DATASET)
     rows = []
     for title, entry, decimals in (('Num. examples', 'examples', 0),
                                    ('Min. sequence length', 'min', 0),
                                    ('Max. sequence length', 'max', 0),
                                    ('Avg. sequence length', 'mean', 2)):
-        for who, table in (('paper', PAPER_TABLE2), ('ours', measured)):
+        for who, table in (('paper', paper.DATASET), ('ours', measured)):
             rows.append([f'{title}, {who}', *(
                 Number(table[split][entry], decimals) if entry in table.get(split, {})
                 else 'N/A' for split in splits)])
     same = all(round(measured[split].get(entry, -1), 2) == value
-               for split, entries in PAPER_TABLE2.items() for entry, value in entries.items())
+               for split, entries in paper.DATASET.items() for entry, value in entries.items())
     notes = ['Every number is the paper\'s.' if same else
-             'Another corpus than the paper\'s.' if measured['train']['examples'] != 21246 else
+             'Not the paper\'s corpus.' if _is_other_corpus(measured) else
              'Some numbers differ from the paper\'s.']
     return Table('table2', 'Table 2: dataset information', [
         '', *(split.capitalize() for split in splits)], rows, notes)
+
+
+def _is_other_corpus(measured):
+    return measured['train']['examples'] != paper.DATASET['train']['examples']
 
 
 def corpus_statistics(folder):
@@ -185,20 +210,28 @@ def table3(folder):
     if not runs:
         raise NoResultsError(f'no finished run in {folder}: run table3.sh first')
     rows = []
-    for method in dict.fromkeys([*PAPER_TABLE3, *runs]):
-        paper = PAPER_TABLE3.get(method)
-        error = None if paper is None else 100 - paper
+    for method in dict.fromkeys([*paper.ACCURACY, *runs]):
+        theirs = paper.ACCURACY.get(method)
+        error = None if theirs is None else 100 - theirs
         if method not in runs:
-            rows.append([TITLES[method], Number(paper), MISSING, MISSING, Number(error), MISSING])
+            rows.append([classifier_title(method), Number(theirs), MISSING, MISSING, Number(error),
+                         MISSING])
             continue
         best = results.best(runs[method])
-        rows.append([TITLES[method] + _spgd_remark(best), Number(paper), Number(best.test),
+        rows.append([classifier_title(method) + _spgd_remark(best), Number(theirs),
+                     Number(best.test),
                      Spread.of([run.test for run in runs[method]]), Number(error),
                      Number(100 - best.test)])
     columns = ['Model', 'paper', 'ours (best)', 'mean ± sd (n)', 'error, paper', 'error, ours']
     return Table('table3', 'Table 3: test accuracy (%)', columns, rows,
                  [*corpus_notes(folder), *run_notes(runs), *lm_notes(folder),
                   _seeds_note(runs)])
+
+
+def classifier_title(method):
+    """A row's title in Table 3."""
+    row = METHODS[method]
+    return f'Pretrained w/ {row.title}' if row.attack else row.title
 
 
 def _spgd_remark(run):
@@ -243,7 +276,7 @@ def significance_table(folder):
         return None
     notes = ['Points of test accuracy. Mean and sd are over seeds that both have; the interval '
              'resamples the test reviews (10,000 times) and takes the seeds as they are, so it '
-             'does not hold the spread between seeds.',
+             'does not include the spread between seeds.',
              "McNemar's exact test compares the best run of each, as in Table 3: reviews that only "
              'one of them got right.']
     return Table('significance', 'Differences in test accuracy (points)', [
@@ -266,11 +299,11 @@ def _p_value(p):
 def corpus_notes(folder):
     """One note when the corpus is not the paper's."""
     measured = corpus_statistics(folder)['table2']
-    ours = {split: measured[split]['examples'] for split in PAPER_TABLE2}
-    if all(ours[split] == PAPER_TABLE2[split]['examples'] for split in ours):
+    ours = {split: measured[split]['examples'] for split in paper.DATASET}
+    if all(ours[split] == paper.DATASET[split]['examples'] for split in ours):
         return []
     return ['Corpus: ' + ', '.join(
-        f'{ours[split]:,} ({PAPER_TABLE2[split]["examples"]:,}) {split}' for split in ours)
+        f'{ours[split]:,} ({paper.DATASET[split]["examples"]:,}) {split}' for split in ours)
         + ' reviews; in parentheses the paper\'s.']
 
 
@@ -285,32 +318,34 @@ def run_notes(runs):
     for method, entries in differences.items():
         own = [entry for entry in entries if entry not in shared]
         if own:
-            notes.append(f'{TITLES[method]}: {", ".join(own)}.')
+            notes.append(f'{classifier_title(method)}: {", ".join(own)}.')
     return notes
 
 
 def deviations(run):
     """Texts `name ours (theirs)` of a classifier's settings that are not preset paper's."""
-    paper = vars(train.parse(['--preset', 'paper', '--method', METHODS[run.method]]))
-    ignored = UNREMARKABLE | (OF_ATTACKS if METHODS[run.method] == 'baseline' else set())
+    row = METHODS[run.method]
+    theirs = vars(train.parse(['--preset', 'paper', '--method', row.trained_by]))
+    ignored = UNREMARKABLE | (set() if row.attack else OF_ATTACKS)
     ours = {**run.settings, 'n_epoch': run.result['n_epoch']}
-    return _deviations(ours, paper, ignored)
+    return _deviations(ours, theirs, ignored)
 
 
 def lm_notes(folder):
     found = results.language_model(folder)
     if found is None:
         return []
-    result, settings = found
-    paper = vars(pretrain.parse(['--preset', 'paper']))
-    entries = _deviations({**settings, 'epoch': result['epoch']}, paper, UNREMARKABLE_LM)
-    text = f'Language model: test perplexity {result["test_perplexity"]:.2f} (paper: 114.77)'
+    result, ours = found
+    theirs = vars(pretrain.parse(['--preset', 'paper']))
+    entries = _deviations({**ours, 'epoch': result['epoch']}, theirs, UNREMARKABLE_LM)
+    text = (f'Language model: test perplexity {result["test_perplexity"]:.2f} (paper: '
+            f'{paper.LM_PERPLEXITY})')
     return [f'{text}; {", ".join(entries)}.' if entries else f'{text}.']
 
 
-def _deviations(ours, paper, ignored):
-    return [f'{name} {_plain(ours[name])} ({_plain(paper[name])})' for name in paper
-            if name in ours and name not in ignored and ours[name] != paper[name]]
+def _deviations(ours, theirs, ignored):
+    return [f'{name} {_plain(ours[name])} ({_plain(theirs[name])})' for name in theirs
+            if name in ours and name not in ignored and ours[name] != theirs[name]]
 
 
 def _plain(value):

@@ -13,14 +13,15 @@ import dataclasses
 import os
 
 from experiments import presets
-from experiments.presets import METHODS
-from interpretable_adv import data_flags, text_files, train
-from interpretable_adv.cli import UserError
+from interpretable_adv import methods, paper, settings, train
+from interpretable_adv.data import text_files
+from interpretable_adv.errors import UserError
+from interpretable_adv.methods import METHODS
+from interpretable_adv.runs.folder import MODEL, RESULT
 from lm import pretrain
 
 DATASET_FILES = (*(name for pairs in text_files.UPSTREAM_FILES.values() for name, _ in pairs),
                  text_files.UPSTREAM_UNLABELED)
-ATTACKS = ('adv', 'iadv', 'spgd')  # the methods of Table 1 and of the heatmaps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Job:
         needs: names of the jobs whose outputs it reads.
         outputs: files in `folder`, all there when it is finished; the first one tells two runs of
             the job apart.
-        settings: what the outputs depend on, beside `needs`.
+        settings: what the outputs depend on, besides `needs`.
         trains: its kind of training, 'lm' or 'classifier': such a run keeps its own args.json, can
             be resumed, and is never overwritten. None: cheap to run again.
         epochs: of a training.
@@ -74,7 +75,7 @@ class Places:
         return os.path.join(self.runs, name)
 
     def model(self, name):
-        return os.path.join(self.runs, name, 'best.model')
+        return os.path.join(self.runs, name, MODEL)
 
 
 def run_name(method, seed):
@@ -96,9 +97,9 @@ def data_job(preset, places):
 def table2_job(preset, places):
     """Statistics of the corpus with the paper's vocabulary, whatever the preset's is: rare words
     are dropped, so lengths depend on it."""
-    settings = train.parse(['--preset', 'paper'])
-    flags = [part for name in data_flags.NAMES
-             for part in ('--' + name, str(getattr(settings, name)))]
+    parsed = train.parse(['--preset', 'paper'])
+    flags = [part for name in settings.DATA
+             for part in ('--' + name, str(getattr(parsed, name)))]
     return Job('table2', places.run('table2'), (
         '-m', 'interpretable_adv.data', 'stats', '--data_dir', places.data, '--json', *flags),
         needs=('data',), outputs=('table2.json',), settings={'flags': flags},
@@ -109,15 +110,15 @@ def lm_job(preset, places, seed):
     name = run_name('lm', seed)
     arguments = presets.arguments({**preset['lm'], 'random-seed': seed, 'data_dir': places.data,
                                    'out': places.run(name)})
-    settings = pretrain.parse(arguments)
+    flags = pretrain.parse(arguments)
     return Job(name, places.run(name), ('-m', 'lm.pretrain', *arguments, *places.device),
-               needs=('data',), outputs=('result.json', 'best.model'), settings=vars(settings),
-               trains='lm', epochs=settings.epoch, weight=15 * settings.epoch)
+               needs=('data',), outputs=(RESULT, MODEL), settings=vars(flags), trains='lm',
+               epochs=flags.epoch, weight=15 * flags.epoch)
 
 
 def classifier_arguments(preset, method, seed):
-    return presets.arguments({**preset.merged('train', method), 'method': METHODS[method],
-                              'random_seed': seed})
+    return presets.arguments({**preset.merged('train', method),
+                              'method': METHODS[method].trained_by, 'random_seed': seed})
 
 
 def classifier_settings(preset, method, seed):
@@ -127,21 +128,22 @@ def classifier_settings(preset, method, seed):
 def classifier_job(preset, places, method, seed, name=None, folder=None):
     """Trains one classifier; all but `baseline` start from the language model.
 
-    A run of the tables goes on where the grid search stopped one with the same settings.
+    A run of the tables continues the grid search's run with the same settings.
     """
     name = name or run_name(method, seed)
     trials = '' if folder else places.run('grid_search')
     folder = folder or places.run(name)
     lm = run_name('lm', preset.lm_seed)
-    start = () if method == 'baseline' else ('--pretrained_model', places.model(lm))
+    row = METHODS[method]
+    start = ('--pretrained_model', places.model(lm)) if row.starts_from_lm else ()
     arguments = (*classifier_arguments(preset, method, seed), '--data_dir', places.data, *start,
                  '--out', folder)
-    settings = train.parse(arguments)
-    passes = {'baseline': 1}.get(METHODS[method], 2.7)  # as a step costs, see README
+    flags = train.parse(arguments)
+    passes = 2.7 if row.attack else 1  # measured: the cost of a step relative to a baseline's
     return Job(name, folder, ('-m', 'interpretable_adv.train', *arguments, *places.device),
-               needs=('data', lm) if start else ('data',), outputs=('result.json', 'best.model'),
-               settings=vars(settings), trains='classifier', epochs=settings.n_epoch,
-               trials=trials, weight=2 * passes * settings.n_epoch)
+               needs=('data', lm) if start else ('data',), outputs=(RESULT, MODEL),
+               settings=vars(flags), trains='classifier', epochs=flags.n_epoch,
+               trials=trials, weight=2 * passes * flags.n_epoch)
 
 
 def predictions_job(places, method, seed):
@@ -163,11 +165,11 @@ def perplexity_job(preset, places, seed, common=False, sweep=False):
     name = run_name('_'.join(['perplexity', *['common'] * common, *['sweep'] * sweep]), seed)
     lm = run_name('lm', preset.lm_seed)
     victims, models = _victims(preset, places, seed, common)
-    flags = presets.arguments(preset.merged('perplexity', *['sweep'] * sweep,
-                                            **_attack_settings(preset)))
+    flags = presets.arguments(preset.merged('perplexity', *['sweep'] * sweep))
+    attackers = attacks_of(preset)
     return Job(name, places.run(name), (
         '-m', 'lm.perplexity', '--lm', places.model(lm), '--model', models, '--data_dir',
-        places.data, '--methods', ','.join(['none', *attacks_of(preset), *_controls(preset)]),
+        places.data, '--methods', ','.join(['none', *attackers, *methods.controls(attackers)]),
         *flags, '--json', os.path.join(places.run(name), 'perplexity.json'), '--csv',
         os.path.join(places.run(name), 'reviews.csv'), *places.device),
         needs=(lm, *victims), outputs=('perplexity.json',), settings={'flags': flags},
@@ -221,23 +223,9 @@ def gap_accuracy_job(places, seeds):
         settings={'perplexities': names})
 
 
-def _attack_settings(preset):
-    """Flags that make Table 1's attacks those of the trainings, where the preset says no other."""
-    settings = {method: classifier_settings(preset, method, 1) for method in attacks_of(preset)}
-    flags = {'epsilon': ','.join(f'{method}={own.xi_var:g}' for method, own in settings.items())}
-    if 'spgd' in settings:
-        flags |= {name: getattr(settings['spgd'], name)
-                  for name in ('nn_k', 'sparsity', 'spgd_iters')}
-    return flags
-
-
 def attacks_of(preset):
-    return [method for method in ATTACKS if method in preset.methods]
-
-
-def _controls(preset):
-    """What stands beside the methods in Table 1; both borrow from AdvT."""
-    return ['adv_sparse', 'random'] if 'adv' in preset.methods else []
+    """The preset's methods that attack, in the order of the tables."""
+    return [method for method in methods.attackers() if method in preset.methods]
 
 
 def _victims(preset, places, seed, common=False):
@@ -247,7 +235,7 @@ def _victims(preset, places, seed, common=False):
         return (name,), places.model(name)
     names = {method: run_name(method, seed) for method in attacks_of(preset)}
     if not names:
-        raise UserError(f'preset {preset.name} trains none of {", ".join(ATTACKS)}, so there is '
+        raise UserError(f'preset {preset.name} trains none of {", ".join(paper.GAP)}, so there is '
                         'nothing to attack: add one to methods')
     return tuple(names.values()), ','.join(
         f'{method}={places.model(name)}' for method, name in names.items())

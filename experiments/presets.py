@@ -17,17 +17,18 @@ A flag without a value is a switch. Text after # is a comment.
 import configparser
 import pathlib
 
-from interpretable_adv.cli import UserError
+from interpretable_adv import methods, paper
+from interpretable_adv.errors import UserError
 
 FOLDER = pathlib.Path(__file__).parent / 'presets'
 
-# What `--method` each row of Table 3 is; `pretrained` is the baseline that starts from the LM.
-METHODS = {'baseline': 'baseline', 'pretrained': 'baseline', 'adv': 'adv', 'iadv': 'iadv',
-           'spgd': 'spgd', 'vat': 'vat', 'ivat': 'ivat'}
-SECTIONS = ('plan', 'lm', 'train', *METHODS, 'perplexity', 'sweep', 'analysis', 'visualize',
-            'grid_search')
-PLAN = {'dataset': 'toy', 'seeds': '1', 'lm_seed': '1',
-        'methods': 'baseline pretrained adv iadv spgd'}
+PLAN = {'dataset': 'toy', 'seeds': '1', 'lm_seed': '1', 'methods': ' '.join(paper.ACCURACY)}
+
+
+def sections():
+    """The sections that a preset may have."""
+    return ('plan', 'lm', 'train', *methods.classifiers(), 'perplexity', 'sweep', 'analysis',
+            'visualize', 'grid_search')
 
 
 class Preset:
@@ -47,9 +48,7 @@ class Preset:
     def methods(self):
         names = self.plan('methods').split()
         for name in names:
-            if name not in METHODS:
-                raise UserError(f'preset {self.name}: no method {name!r}; there are '
-                                f'{", ".join(METHODS)}')
+            check_method(name, f'preset {self.name}')
         return names
 
     @property
@@ -69,6 +68,13 @@ class Preset:
     def changed(self, section, **values):
         """The preset with other values in one section."""
         return Preset(self.name, {**self._sections, section: {**self[section], **values}})
+
+
+def check_method(name, place):
+    """Refuses what is no classifier."""
+    if name not in methods.classifiers():
+        raise UserError(f'{place}: no method {name!r}; there are '
+                        f'{", ".join(methods.classifiers())}')
 
 
 def arguments(settings):
@@ -104,26 +110,26 @@ def load(name, overrides=()):
                         'give the path of a preset file') from error
     except (configparser.Error, UnicodeDecodeError) as error:
         raise UserError(f'{path}: {error}') from error
-    sections = {section: {flag: value or '' for flag, value in parser.items(section)}
-                for section in parser.sections()}
+    found = {section: {flag: value or '' for flag, value in parser.items(section)}
+             for section in parser.sections()}
     for text in overrides:
         section, flag, value = _parse_override(text)
-        sections.setdefault(section, {})[flag] = value
-    for section, values in sections.items():
-        if section not in SECTIONS:
-            raise UserError(f'{path}: no section [{section}]; there are {", ".join(SECTIONS)}')
+        found.setdefault(section, {})[flag] = value
+    for section, values in found.items():
+        if section not in sections():
+            raise UserError(f'{path}: no section [{section}]; there are {", ".join(sections())}')
         if section == 'plan' and not set(values) <= set(PLAN):
             raise UserError(f'{path}: [plan] takes {", ".join(PLAN)}, not '
                             f'{", ".join(sorted(set(values) - set(PLAN)))}')
-    return Preset(path.stem, sections)
+    return Preset(path.stem, found)
 
 
 def _parse_override(text):
     target, equals, value = text.partition('=')
     section, dot, flag = target.partition('.')
-    if not (equals and dot and flag) or section not in SECTIONS:
+    if not (equals and dot and flag) or section not in sections():
         raise UserError(f'{text!r}: overrides read section.flag=value, e.g. train.n_epoch=3, with '
-                        f'a section of {", ".join(SECTIONS)}')
+                        f'a section of {", ".join(sections())}')
     return section, flag, value
 
 

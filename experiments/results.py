@@ -9,8 +9,11 @@ import re
 
 import numpy as np
 
-from experiments import presets, state
-from interpretable_adv.cli import UserError
+from experiments import state
+from interpretable_adv import methods
+from interpretable_adv.errors import UserError
+from interpretable_adv.runs.folder import MODEL, RESULT
+from interpretable_adv.settings import read_run
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,14 +63,14 @@ def find(folder):
     found = {}
     for path in sorted(glob.glob(os.path.join(glob.escape(folder), '*_seed*'))):
         match = re.fullmatch(r'(.+)_seed(\d+)', os.path.basename(path))
-        result = state.read_json(os.path.join(path, 'result.json'))
-        if not match or match[1] not in presets.METHODS or result is None:
+        result = state.read_json(os.path.join(path, RESULT))
+        if not match or match[1] not in methods.classifiers() or result is None:
             continue
-        settings = state.read_json(os.path.join(path, 'args.json')) or {}
+        settings = read_run(os.path.join(path, MODEL))
         found.setdefault(match[1], []).append(
             Run(match[1], int(match[2]), path, settings, result))
     runs = {method: sorted(found[method], key=lambda run: run.seed)
-            for method in presets.METHODS if method in found}
+            for method in methods.classifiers() if method in found}
     for method in runs:
         _refuse_mixture(runs[method])
     return runs
@@ -82,16 +85,16 @@ def _refuse_mixture(runs):
             {**first.settings, 'n_epoch': first.result['n_epoch']},
             {**run.settings, 'n_epoch': run.result['n_epoch']}, ignored - {'n_epoch'})
         if reason:
-            raise UserError(f'{first.folder} and {run.folder} do not belong into one table '
+            raise UserError(f'{first.folder} and {run.folder} cannot be combined in one table '
                             f'({reason}): delete the older one')
 
 
 def language_model(folder):
     """result.json and args.json of the language model in a folder of runs, or None."""
     for path in sorted(glob.glob(os.path.join(glob.escape(folder), 'lm_seed*'))):
-        result = state.read_json(os.path.join(path, 'result.json'))
+        result = state.read_json(os.path.join(path, RESULT))
         if result:
-            return result, state.read_json(os.path.join(path, 'args.json')) or {}
+            return result, read_run(os.path.join(path, MODEL))
     return None
 
 

@@ -1,4 +1,4 @@
-"""Runs a plan: several jobs side by side, what is finished not again, what stopped resumed.
+"""Runs a plan: several jobs side by side; skips finished ones, resumes interrupted ones.
 
 Several runners may work on one plan at a time, also on machines that share the folder: a job's
 output file is locked as long as its command lives.
@@ -15,9 +15,10 @@ import time
 
 from experiments import state
 from experiments.state import CHANGED, DONE, RESUME
-from interpretable_adv.cli import UserError
-from interpretable_adv.files import make_directory
-from interpretable_adv.training import duration, write_json
+from interpretable_adv.errors import UserError
+from interpretable_adv.runs.files import make_directory, write_json
+from interpretable_adv.runs.folder import LOG, RESULT
+from interpretable_adv.runs.progress import LiveLine, duration
 
 POLL_SECONDS = 0.2
 LIVE_SECONDS = 1.0
@@ -38,16 +39,16 @@ def dry_run(plan, jobs_folder, write=print):
     counts = dict.fromkeys((DONE, RESUME, state.NEW), 0)
     for job, kind in settled(plan, jobs_folder):
         counts[kind] += 1
-        remark = {DONE: '  # finished', RESUME: '  # goes on'}.get(kind, '')
+        remark = {DONE: '  # finished', RESUME: '  # resumes'}.get(kind, '')
         write(shell_line(job, kind == RESUME) + remark)
-    write(f'# {len(plan)} commands: {counts[DONE]} finished, {counts[RESUME]} to go on with, '
+    write(f'# {len(plan)} commands: {counts[DONE]} finished, {counts[RESUME]} to resume, '
           f'{counts[state.NEW]} to start')
 
 
 def settled(plan, jobs_folder):
     """Pairs of job and DONE, RESUME or NEW; a training with other settings is refused.
 
-    What is cheap is made anew when its settings or inputs changed, or its inputs will.
+    What is cheap is made again when its settings or inputs changed, or its inputs will.
     """
     kinds = {}
     for job in plan:
@@ -55,11 +56,11 @@ def settled(plan, jobs_folder):
         if found.kind == CHANGED and job.trains:
             raise UserError(
                 f'{job.folder} was made with other settings ({found.reason}): delete the folder '
-                'to train it again, or keep it and give another place with RUNS=folder')
+                'to train it again, or keep it and choose another folder with RUNS=folder')
         kind = state.NEW if found.kind == CHANGED else found.kind
         if kind == DONE and not all(kinds[name] == DONE for name in job.needs):
             kind = DONE if job.trains else state.NEW
-        if kind == state.NEW and state.trial(job, plan, jobs_folder):
+        if kind == state.NEW and state.job_in_trial(job, plan, jobs_folder):
             kind = RESUME
         kinds[job.name] = kind
     return [(job, kinds[job.name]) for job in plan]
@@ -94,7 +95,7 @@ class Runner:
         self.environment = environment or shared_cores(jobs)
         self.done, self.failed, self.running = set(), {}, {}
         self._spent = self._earned = 0.0  # seconds, and weight that they were worth
-        self._shown, self._last_live = 0, 0.0
+        self._line, self._last_live = LiveLine(stream=self.stream), 0.0
 
     def run(self):
         """Runs all jobs. Raises `UserError` at the end when some failed."""
@@ -104,7 +105,7 @@ class Runner:
         left = len(self.plan) - len(self.done)
         if not left:
             return
-        self._print(f'{len(self.plan)} jobs: {len(self.done)} done, {left} to run, '
+        self._line.print(f'{len(self.plan)} jobs: {len(self.done)} done, {left} to run, '
                     f'{self.jobs} at a time')
         previous = signal.signal(signal.SIGTERM, _interrupt)
         try:
@@ -121,7 +122,7 @@ class Runner:
             others = len(self.failed) - 1
             raise UserError(f'{name} failed: {reason}' + (
                 f' (and {others} more jobs that failed or need it)' if others else '')
-                + '; run the same command again to go on')
+                + '; run the same command again to resume')
 
     # Starting -------------------------------------------------------------------------------
 
@@ -140,7 +141,7 @@ class Runner:
         output = open(path, 'a', encoding='utf-8')
         try:
             fcntl.flock(output, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:  # another runner is at it: look again later
+        except OSError:  # another runner has the lock: look again later
             output.close()
             return
         self._begin_with_trial(job)
@@ -171,11 +172,11 @@ class Runner:
             target.close()
         self.running[job.name] = _Running(job, process, output, time.monotonic(), line,
                                           epochs_done(job) / max(job.epochs, 1), inputs)
-        if job.trains:  # the others take moments
-            self._print(f'{self._count()}  {job.name} {"goes on" if resumed else "starts"}')
+        if job.trains:  # the others are quick
+            self._line.print(f'{self._count()}  {job.name} {"resumes" if resumed else "starts"}')
 
     def _begin_with_trial(self, job):
-        trial = state.trial(job, self.plan, self.jobs_folder)
+        trial = state.job_in_trial(job, self.plan, self.jobs_folder)
         if trial is None:
             return
         temporary = job.folder + '.partial'
@@ -184,7 +185,7 @@ class Runner:
         record = state.read_json(state.record_path(self.jobs_folder, trial))
         write_json(state.record_path(self.jobs_folder, job), record or {})
         os.replace(temporary, job.folder)
-        self._print(f'{self._count()}  {job.name} begins with the run of {trial.folder}')
+        self._line.print(f'{self._count()}  {job.name} begins with the run of {trial.folder}')
 
     @staticmethod
     def _partial(job):
@@ -209,11 +210,11 @@ class Runner:
                 if job.trains:  # what takes moments says little about what takes long
                     self._spent += seconds
                     self._earned += job.weight * (1 - running.start_share)
-                self._print(f'{self._count()}  {name} done in {duration(seconds)}'
+                self._line.print(f'{self._count()}  {name} done in {duration(seconds)}'
                             f'{self._say(job)}   {self._outlook()}')
             else:
                 self.failed[name] = self._last_line(job) or f'exit status {status}'
-                self._print(f'{self._count()}  {name} FAILED: {self.failed[name]}')
+                self._line.print(f'{self._count()}  {name} FAILED: {self.failed[name]}')
 
     def _stop_running(self):
         for running in self.running.values():
@@ -244,8 +245,8 @@ class Runner:
         return lines[-1].removeprefix('error: ') if lines else ''
 
     def _say(self, job):
-        """How a training did on dev; the test set speaks in the tables only."""
-        result = state.read_json(os.path.join(job.folder, 'result.json')) if job.trains else None
+        """How a training did on dev; test accuracy is shown only in the tables."""
+        result = state.read_json(os.path.join(job.folder, RESULT)) if job.trains else None
         if not result:
             return ''
         if job.trains == 'lm':
@@ -293,23 +294,18 @@ class Runner:
 
     def _live(self):
         now = time.monotonic()
-        if not self.stream.isatty() or now - self._last_live < LIVE_SECONDS:
+        if not self._line.live or now - self._last_live < LIVE_SECONDS:
             return
         self._last_live = now
         shown = [name + (f' {epochs_done(running.job) / running.job.epochs:.0%}'
                          if running.job.epochs else '')
                  for name, running in self.running.items()]
-        self._print(f'{self._count()}  {self._outlook()}: {", ".join(shown)}'[:150], end='\r')
-
-    def _print(self, line, end='\n'):
-        self.stream.write(line.ljust(self._shown) + end)
-        self.stream.flush()
-        self._shown = len(line) if end == '\r' else 0
+        self._line.show(f'{self._count()}  {self._outlook()}: {", ".join(shown)}'[:150])
 
 
 def epochs_done(job):
     """Epochs that a training has had, as its log tells."""
-    log = state.read_json(os.path.join(job.folder, 'log')) if job.epochs else None
+    log = state.read_json(os.path.join(job.folder, LOG)) if job.epochs else None
     return min(len(log), job.epochs) if isinstance(log, list) else 0
 
 

@@ -5,7 +5,9 @@ import json
 import os
 
 from interpretable_adv import train
-from interpretable_adv import training as runs
+from interpretable_adv.errors import UserError
+from interpretable_adv.runs.folder import MODEL, RESULT, SNAPSHOT
+from interpretable_adv.settings import read_run
 from lm import pretrain
 
 NEW, RESUME, DONE, CHANGED = 'new', 'resume', 'done', 'changed'
@@ -69,9 +71,12 @@ def look(job, plan, jobs_folder):
 def _look_at_training(job, plan, record):
     # With a snapshot the command itself checks once more that it is one of such a run.
     unfinished = State(
-        RESUME if os.path.exists(os.path.join(job.folder, runs.SNAPSHOT)) else NEW)
-    made_with = read_json(os.path.join(job.folder, 'args.json'))
-    if not isinstance(made_with, dict):
+        RESUME if os.path.exists(os.path.join(job.folder, SNAPSHOT)) else NEW)
+    try:
+        made_with = read_run(os.path.join(job.folder, MODEL))
+    except UserError:  # damaged: then the command itself says so
+        return unfinished
+    if not made_with:
         return unfinished
     wanted = _plain(job.settings)
     free = FREE[job.trains]
@@ -81,7 +86,7 @@ def _look_at_training(job, plan, record):
         return State(CHANGED, reason)
     # More epochs than the run has had are added to it; fewer would be another run.
     name = EPOCHS[job.trains]
-    result = read_json(os.path.join(job.folder, 'result.json')) or {}
+    result = read_json(os.path.join(job.folder, RESULT)) or {}
     if result.get(name, 0) > job.epochs or made_with.get(name, 0) > job.epochs:
         longer = max(result.get(name, 0), made_with.get(name, 0))
         return State(CHANGED, f'{name} was {longer} and is {job.epochs}')
@@ -90,7 +95,7 @@ def _look_at_training(job, plan, record):
     return unfinished
 
 
-def trial(job, plan, jobs_folder):
+def job_in_trial(job, plan, jobs_folder):
     """The job as if it were run in the folder of a trial that it can begin with, or None."""
     if os.path.exists(job.folder) or not os.path.isdir(job.trials):
         return None
@@ -108,7 +113,7 @@ def _has_outputs(job):
 
 
 def _plain(settings):
-    """As the settings look after a journey through JSON."""
+    """The settings after a JSON round trip."""
     return json.loads(json.dumps(settings))
 
 

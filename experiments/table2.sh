@@ -1,3 +1,3 @@
 #!/usr/bin/env bash
-# Table 2: statistics of the corpus, beside the paper's.
+# Table 2: statistics of the corpus, next to the paper's.
 exec bash "$(dirname "${BASH_SOURCE[0]}")/run.sh" table2 "$@"

@@ -6,7 +6,7 @@ import os
 import statistics
 import textwrap
 
-from interpretable_adv.files import atomic_write, make_directory
+from interpretable_adv.runs.files import atomic_write, make_directory
 
 MISSING = '–'
 LATEX = {'\\': r'\textbackslash{}', '&': r'\&', '%': r'\%', '$': r'\$', '#': r'\#', '_': r'\_',

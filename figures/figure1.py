@@ -17,7 +17,9 @@ from matplotlib.figure import Figure
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))  # run as a script
 
-from interpretable_adv import cli, files, perturbations, visualize  # noqa: E402
+from interpretable_adv import cli, perturbations  # noqa: E402
+from interpretable_adv.evaluation import pictures  # noqa: E402
+from interpretable_adv.runs import files  # noqa: E402
 
 WORDS = np.array([[0.0, 0.0], [4.3, -0.2]], 'f')  # A and B
 NEIGHBORS = np.array([
@@ -134,7 +136,7 @@ def _arrow(axes, start, stop, color, width, order):
 
 def make_figure():
     """The whole figure with its legend."""
-    with matplotlib.rc_context(visualize.STYLE):
+    with matplotlib.rc_context(pictures.STYLE):
         figure = Figure(figsize=(6.6, 3.2))
         FigureCanvasAgg(figure)
         draw(compute(), figure.add_axes((0.01, 0.1, 0.98, 0.885)))
@@ -159,8 +161,7 @@ def main(argv=None):
     files.make_directory(out)
     figure = make_figure()
     stem = os.path.join(out, 'figure1')
-    print(*visualize.save_png([figure], stem), *visualize.save_pdf([figure], stem + '.pdf'),
-          sep='\n')
+    print(*pictures.save(figure, stem), sep='\n')
 
 
 if __name__ == '__main__':

@@ -22,11 +22,13 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from training_curves import appearance  # noqa: E402
 
-from interpretable_adv import cli, files, visualize  # noqa: E402
-from interpretable_adv.cli import UserError  # noqa: E402
+from interpretable_adv import cli, paper  # noqa: E402
+from interpretable_adv.errors import UserError  # noqa: E402
+from interpretable_adv.evaluation import pictures  # noqa: E402
+from interpretable_adv.evaluation.readings import READINGS  # noqa: E402
+from interpretable_adv.runs import files  # noqa: E402
 
-SCORES = ('continuous', 'nearest', 'direction')
-PAPER = {'adv': (93.58, 4.60), 'iadv': (93.58, 5.93), 'spgd': (93.54, 1.09)}  # Tables 1 and 3
+PAPER = {method: (paper.ACCURACY[method], gap) for method, gap in paper.GAP.items()}
 
 
 class Point(NamedTuple):
@@ -79,7 +81,7 @@ def collect(paths, score, runs=()):
     return points
 
 
-def draw(axes, points, score, paper=False):
+def draw(axes, points, score, show_paper=False):
     """Draws the points on axes, and returns them."""
     for method, (name, color, marker) in appearance([p.method for p in points]).items():
         own = [point for point in points if point.method == method]
@@ -92,7 +94,7 @@ def draw(axes, points, score, paper=False):
         label = f'{name}, {flipped:.3g} % flipped'
         axes.plot(np.mean(accuracy), np.mean(gap), marker, color=color, markersize=7.5,
                   linestyle='', label=label + (f' (mean of {len(own)})' if len(own) > 1 else ''))
-        if paper and method in PAPER:
+        if show_paper and method in PAPER:
             axes.plot(*PAPER[method], marker, markerfacecolor='none', markeredgecolor=color,
                       markersize=7.5, linestyle='', label=f'{name}, paper')
     axes.axhline(0, color='#9a9a9a', linewidth=0.7)
@@ -105,12 +107,12 @@ def draw(axes, points, score, paper=False):
     return axes
 
 
-def make_figure(points, score='continuous', paper=False):
+def make_figure(points, score='continuous', show_paper=False):
     """One panel with its legend beside it."""
-    with matplotlib.rc_context({**visualize.STYLE, 'font.size': 8}):
+    with matplotlib.rc_context({**pictures.STYLE, 'font.size': 8}):
         figure = Figure(figsize=(6.4, 3.4), layout='constrained')
         FigureCanvasAgg(figure)
-        axes = draw(figure.subplots(), points, score, paper)
+        axes = draw(figure.subplots(), points, score, show_paper)
         handles, labels = axes.get_legend_handles_labels()
         figure.legend(handles, labels, loc='outside right upper', frameon=False)
     return figure
@@ -123,7 +125,7 @@ def main(argv=None):
                         help='JSON files of lm.perplexity, one per seed')
     parser.add_argument('--runs', nargs='*', default=[], metavar='RUN',
                         help='folders of the training runs, where the files do not find them')
-    parser.add_argument('--score', choices=SCORES, default='continuous', help='reading')
+    parser.add_argument('--score', choices=READINGS, default='continuous', help='reading')
     parser.add_argument('--paper', action='store_true', help="show the paper's points too")
     parser.add_argument('--out', default=str(pathlib.Path(__file__).parent),
                         help='folder for gap_accuracy.png and .pdf')
@@ -132,8 +134,7 @@ def main(argv=None):
     figure = make_figure(points, settings.score, settings.paper)
     files.make_directory(settings.out)
     stem = os.path.join(settings.out, 'gap_accuracy')
-    print(*visualize.save_png([figure], stem), *visualize.save_pdf([figure], stem + '.pdf'),
-          sep='\n')
+    print(*pictures.save(figure, stem), sep='\n')
 
 
 if __name__ == '__main__':

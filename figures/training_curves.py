@@ -19,20 +19,14 @@ from matplotlib.ticker import MaxNLocator
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))  # run as a script
 
-from interpretable_adv import cli, files, visualize  # noqa: E402
-from interpretable_adv.cli import UserError  # noqa: E402
+from interpretable_adv import cli  # noqa: E402
+from interpretable_adv.errors import UserError  # noqa: E402
+from interpretable_adv.evaluation import pictures  # noqa: E402
+from interpretable_adv.methods import METHODS  # noqa: E402
+from interpretable_adv.runs import files  # noqa: E402
 
-# Colours that the colour-blind can tell apart (Okabe and Ito), in the order of Table 3.
-METHODS = {
-    'baseline': ('Baseline', '#7f7f7f', 'v'), 'pretrained': ('Pretrained', '#000000', '^'),
-    'adv': ('AdvT-Text', '#0072b2', 'o'), 'iadv': ('iAdvT-Text', '#e69f00', 's'),
-    'spgd': ('SPGD', '#009e73', 'D'), 'vat': ('VAT-Text', '#cc79a7', 'P'),
-    'ivat': ('iVAT-Text', '#d55e00', 'X'),
-    # Controls of Table 1
-    'adv_sparse': ('AdvT-Text, sparsified', '#56b4e9', '<'),
-    'random': ("Random, AdvT's norms", '#999999', '>')}
 OTHER_COLORS = ('#8c564b', '#bcbd22', '#9467bd')
-# Names under which a value may stand in a log.
+# Names that a value may have in a log.
 LOSS = ('main/loss', 'loss')
 ACCURACY = {
     'train': ('main/accuracy', 'accuracy'),
@@ -42,9 +36,9 @@ ACCURACY = {
 
 def appearance(methods):
     """`{method: (name, colour, marker)}`, the known ones in the paper's order first."""
-    known = [method for method in METHODS if method in methods]
+    result = {method: (row.title, row.color, row.marker) for method, row in METHODS.items()
+              if method in methods}
     others = [method for method in methods if method not in METHODS]
-    result = {method: METHODS[method] for method in known}
     for number, method in enumerate(others):
         result[method] = method, OTHER_COLORS[number % len(OTHER_COLORS)], 'o'
     return result
@@ -124,7 +118,7 @@ def draw(axes, curves, kind):
 
 def make_figure(curves, split='dev'):
     """Loss on the left, accuracy on the right, one legend below."""
-    with matplotlib.rc_context({**visualize.STYLE, 'font.size': 8}):
+    with matplotlib.rc_context({**pictures.STYLE, 'font.size': 8}):
         figure = Figure(figsize=(7.2, 3.3), layout='constrained')
         FigureCanvasAgg(figure)
         left, right = figure.subplots(1, 2)
@@ -147,8 +141,7 @@ def main(argv=None):
     figure = make_figure(collect(settings.runs, settings.accuracy), settings.accuracy)
     files.make_directory(settings.out)
     stem = os.path.join(settings.out, 'training_curves')
-    print(*visualize.save_png([figure], stem), *visualize.save_pdf([figure], stem + '.pdf'),
-          sep='\n')
+    print(*pictures.save(figure, stem), sep='\n')
 
 
 if __name__ == '__main__':

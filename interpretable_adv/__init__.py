@@ -1,5 +1,12 @@
-"""Interpretable adversarial training for text: AdvT, iAdvT, VAT, iVAT and SPGD."""
+"""Interpretable adversarial training for text: AdvT, iAdvT, VAT, iVAT and SPGD.
+
+    import interpretable_adv as ia
+    ia.METHODS                  # the table of methods
+    ia.SPGD, ia.AdvT, ia.IAdvT  # the attacks
+"""
+import importlib
 import os
+from typing import Any
 
 # Before NumPy is loaded, for its OpenBLAS: a thread of it that has nothing to do spins for 2^n
 # cycles before it sleeps. By default these are some 20 ms, on a core that the C kernels need.
@@ -7,4 +14,16 @@ os.environ.setdefault('OPENBLAS_THREAD_TIMEOUT', '20')
 
 from interpretable_adv import compat  # noqa: E402, F401  (before the first import of Chainer)
 
-__version__ = '1.0.0'
+__version__ = '1.1.0.dev0'
+
+# What the package offers, and where it lives. Loaded when it is first asked for, so that importing
+# the package does not import Chainer.
+_API = {'METHODS': 'methods', 'AttackSettings': 'methods', 'AdvT': 'attacks', 'IAdvT': 'attacks',
+        'SPGD': 'attacks'}
+__all__ = ['METHODS', 'SPGD', 'AdvT', 'AttackSettings', 'IAdvT', '__version__']
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _API:
+        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    return getattr(importlib.import_module(f'{__name__}.{_API[name]}'), name)

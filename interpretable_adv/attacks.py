@@ -4,6 +4,8 @@ An attack takes one or more gradients of a loss with respect to a perturbation, 
 the formulas of `perturbations`. Training, analysis and Table 1 use the same attacks; they
 differ in the loss (the batch's mean, or each review's own) and in dropout.
 """
+import zlib
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import chainer
@@ -11,8 +13,10 @@ import chainer.functions as F
 import numpy as np
 
 from interpretable_adv import perturbations
+from interpretable_adv.data.tokens import EOS
+from interpretable_adv.perturbations import Array, Lengths
 
-EOS = 0
+Loss = Callable[[chainer.Variable], chainer.Variable]  # of logits
 
 
 class Attacked(NamedTuple):
@@ -20,23 +24,26 @@ class Attacked(NamedTuple):
 
     Attributes:
         perturbation: `(N, emb_dim)`.
-        first_loss: the loss before the attack, a Variable.
-        chosen: for SPGD the neighbour of each word, an id, or −1 where the word stays.
-        away: for SPGD, which words move away from their neighbour, a boolean.
+        first_loss: the loss before the attack, a Variable; None where none was computed.
+        chosen: which of its K neighbours each word moves along, `(N,)`, −1 where it stays; None
+            where the attack chooses no neighbour.
+        away: which words move away from that neighbour, boolean `(N,)`.
     """
 
-    perturbation: Any
-    first_loss: Any
-    chosen: Any = None
-    away: Any = None
+    perturbation: Array
+    first_loss: chainer.Variable | None
+    chosen: Array = None
+    away: Array = None
 
 
-def own_losses(labels):
+# Losses ---------------------------------------------------------------------------------------
+
+def own_losses(labels: Array) -> Loss:
     """A loss whose gradient is, for each review, that of the review's own cross entropy."""
     return lambda logits: F.sum(F.softmax_cross_entropy(logits, labels, reduce='no'))
 
 
-def mean_loss(labels, weight=1):
+def mean_loss(labels: Array, weight: float = 1) -> Loss:
     """Training's loss: the mean cross entropy of the batch.
 
     Args:
@@ -45,17 +52,24 @@ def mean_loss(labels, weight=1):
     return lambda logits: _weighted(F.softmax_cross_entropy(logits, labels), weight)
 
 
-def divergence(logits, weight=1):
+def divergence(logits: Array, weight: float = 1) -> Loss:
     """VAT's loss: mean KL divergence of perturbed outputs from `logits`, held constant."""
+    total = own_divergences(logits)
+    return lambda other: _weighted(total(other) / len(logits), weight)
+
+
+def own_divergences(logits: Array) -> Loss:
+    """As `own_losses`, for VAT: the sum of the reviews' own divergences."""
     p = F.softmax(logits).array
     log_p = F.log_softmax(logits).array
-    return lambda other: _weighted(
-        F.sum(p * (log_p - F.log_softmax(other))) / len(logits), weight)
+    return lambda other: F.sum(p * (log_p - F.log_softmax(other)))
 
 
-def _weighted(loss, weight):
+def _weighted(loss: chainer.Variable, weight: float) -> chainer.Variable:
     return loss if weight == 1 else weight * loss
 
+
+# Attacks --------------------------------------------------------------------------------------
 
 class AdvT:
     """AdvT (Miyato et al., 2017), and with `virtual` VAT: along the gradient.
@@ -70,8 +84,9 @@ class AdvT:
             the module's own stream.
     """
 
-    def __init__(self, epsilon, level='sentence', first_scale=1.0, virtual=False,
-                 mask_eos=False, noise=None):
+    def __init__(self, epsilon: float, level: str = 'sentence', first_scale: float = 1.0,
+                 virtual: bool = False, mask_eos: bool = False,
+                 noise: Callable[[Any, tuple], Array] | None = None):
         self.epsilon = epsilon
         self.level = level
         self.first_scale = first_scale
@@ -79,7 +94,7 @@ class AdvT:
         self.mask_eos = mask_eos
         self.noise = noise or _normal
 
-    def __call__(self, model, ids, lengths, loss):
+    def __call__(self, model: Any, ids: Array, lengths: Lengths, loss: Loss) -> Attacked:
         """Attacks a batch.
 
         Args:
@@ -95,10 +110,11 @@ class AdvT:
         gradient, first_loss = self._gradient(model, ids, embedded, start, lengths, loss)
         return Attacked(self._step(gradient, lengths), first_loss)
 
-    def _step(self, gradient, lengths):
+    def _step(self, gradient: Array, lengths: Lengths) -> Array:
         return perturbations.advt(gradient, lengths, self.epsilon, self.level)
 
-    def _gradient(self, model, ids, embedded, start, lengths, loss):
+    def _gradient(self, model: Any, ids: Array, embedded: Array, start: Array, lengths: Lengths,
+                  loss: Loss) -> tuple[Array, chainer.Variable]:
         """Gradient of the loss with respect to the perturbation in units of `first_scale`."""
         start = chainer.Variable(start)
         first_loss = loss(model.classify(embedded + start, lengths))
@@ -117,11 +133,11 @@ class IAdvT(AdvT):
         neighbors: table of neighbour ids, indexed by word ids.
     """
 
-    def __init__(self, epsilon, neighbors, **options):
+    def __init__(self, epsilon: float, neighbors: Any, **options: Any):
         super().__init__(epsilon, **options)
         self.neighbors = neighbors
 
-    def __call__(self, model, ids, lengths, loss):
+    def __call__(self, model: Any, ids: Array, lengths: Lengths, loss: Loss) -> Attacked:
         embedded = _embed(model, ids)
         # Upstream: both ends of a direction have been through dropout.
         directions = perturbations.directions(embedded, _embed(model, self.neighbors[ids]))
@@ -148,8 +164,9 @@ class SPGD(AdvT):
         rank: words are ranked by their `raw` or their `projected` norm.
     """
 
-    def __init__(self, epsilon, neighbors, sparsity=0.75, iterations=1, step=None,
-                 toward_only=False, directions='clean', rank='raw', **options):
+    def __init__(self, epsilon: float, neighbors: Any, sparsity: float = 0.75,
+                 iterations: int = 1, step: float | None = None, toward_only: bool = False,
+                 directions: str = 'clean', rank: str = 'raw', **options: Any):
         super().__init__(epsilon if step is None else step, **options)
         self.neighbors = neighbors
         self.sparsity = sparsity
@@ -158,30 +175,20 @@ class SPGD(AdvT):
         self.directions = directions
         self.rank = rank
 
-    def __call__(self, model, ids, lengths, loss):
+    def __call__(self, model: Any, ids: Array, lengths: Lengths, loss: Loss) -> Attacked:
         raw, embedded, first_loss = self._raw(model, ids, lengths, loss)
-        # Ranked by their raw norm, words that stay in place need no directions: sparsifying
-        # first gives the same result as Algorithm 1's order, with a quarter of the work.
-        words = (perturbations.kept_positions(raw, lengths, self.sparsity)
-                 if self.rank == 'raw' else model.xp.arange(len(ids)))
-        nearest = self.neighbors[ids[words]]
-        directions = self._directions(model, ids[words], embedded[words], nearest)
-        moved, index = perturbations.project(raw[words], directions, self.toward_only)
-        perturbation = model.xp.zeros_like(raw)
-        perturbation[words] = moved
-        rows = model.xp.arange(len(words))
-        chosen = model.xp.full(len(ids), -1, np.int32)
-        chosen[words] = nearest[rows, index]
-        away = model.xp.zeros(len(ids), bool)
-        away[words] = (moved * directions[rows, index]).sum(axis=1) < 0
-        if self.rank == 'projected':
-            kept = perturbations.kept_words(perturbation, lengths, self.sparsity)
-            perturbation *= kept[:, None]
-            chosen[~kept] = -1
-            away &= kept
-        return Attacked(perturbation, first_loss, chosen, away)
+        asked: dict[str, Array] = {}
 
-    def _raw(self, model, ids, lengths, loss):
+        def directions(words: Array) -> Array:
+            asked.update(words=words, u=self._directions(model, ids[words], embedded[words]))
+            return asked['u']
+
+        perturbation, chosen = perturbations.spgd(
+            raw, directions, lengths, self.sparsity, self.toward_only, self.rank)
+        return Attacked(perturbation, first_loss, chosen, _away(perturbation, chosen, **asked))
+
+    def _raw(self, model: Any, ids: Array, lengths: Lengths,
+             loss: Loss) -> tuple[Array, Array, chainer.Variable]:
         """M steps of AdvT, each at the point that the last one reached."""
         raw, losses = 0, []
         for _ in range(self.iterations):
@@ -192,18 +199,82 @@ class SPGD(AdvT):
             losses.append(first_loss)
         return raw, embedded, losses[0]
 
-    def _directions(self, model, ids, embedded, nearest):
+    def _directions(self, model: Any, ids: Array, embedded: Array) -> Array:
+        nearest = self.neighbors[ids]
         if self.directions == 'dropout':
             return perturbations.directions(embedded, _embed(model, nearest))
         return perturbations.table_directions(model.word_embed.W.array, ids, nearest)
 
 
-def _embed(model, ids):
+def _away(perturbation: Array, chosen: Array, words: Array, u: Array) -> Array:
+    """Which words move against the direction of the neighbour that they chose."""
+    xp = chainer.backend.get_array_module(perturbation)
+    away = xp.zeros(len(perturbation), bool)
+    along = u[xp.arange(len(words)), chosen[words]]
+    away[words] = (perturbation[words] * along).sum(axis=1) < 0
+    return away
+
+
+# Controls -------------------------------------------------------------------------------------
+
+class NoAttack:
+    """Leaves every word where it is."""
+
+    def __init__(self, epsilon: float = 0.0, **options: Any):
+        pass
+
+    def __call__(self, model: Any, ids: Array, lengths: Lengths, loss: Loss) -> Attacked:
+        vectors = model.word_embed.W.array
+        return Attacked(model.xp.zeros((len(ids), vectors.shape[1]), vectors.dtype), None)
+
+
+class SparseAdvT(AdvT):
+    """AdvT of which only the largest perturbations are kept: SPGD without its projection.
+
+    Args:
+        sparsity: σ, the share of words that stay in place.
+    """
+
+    def __init__(self, epsilon: float, sparsity: float, **options: Any):
+        super().__init__(epsilon, **options)
+        self.sparsity = sparsity
+
+    def __call__(self, model: Any, ids: Array, lengths: Lengths, loss: Loss) -> Attacked:
+        attacked = super().__call__(model, ids, lengths, loss)
+        raw = attacked.perturbation
+        return attacked._replace(
+            perturbation=perturbations.sparsify(raw, raw, lengths, self.sparsity))
+
+
+class RandomDirections(AdvT):
+    """Moves each word as far as AdvT does, in a random direction.
+
+    The directions of a review depend on the seed and on its words, not on its batch.
+    """
+
+    def __init__(self, epsilon: float, seed: int, **options: Any):
+        super().__init__(epsilon, **options)
+        self.seed = seed
+
+    def __call__(self, model: Any, ids: Array, lengths: Lengths, loss: Loss) -> Attacked:
+        attacked = super().__call__(model, ids, lengths, loss)
+        reviews = np.split(chainer.cuda.to_cpu(ids).astype(np.int32), np.cumsum(lengths)[:-1])
+        size = attacked.perturbation.shape[1]
+        noise = np.concatenate([
+            np.random.RandomState([self.seed, zlib.crc32(review.tobytes())]).normal(
+                size=(len(review), size)) for review in reviews])
+        noise /= np.linalg.norm(noise, axis=1, keepdims=True)
+        direction = model.xp.asarray(noise.astype(np.float32))
+        return attacked._replace(
+            perturbation=direction * perturbations.norms(attacked.perturbation)[:, None])
+
+
+def _embed(model: Any, ids: Array) -> Array:
     with chainer.no_backprop_mode():
         return model.embed(ids).array
 
 
-def _normal(xp, shape):
+def _normal(xp: Any, shape: tuple) -> Array:
     if xp is np:
         return np.random.normal(size=shape).astype('f')
     return xp.random.normal(size=shape, dtype='f')

@@ -1,10 +1,9 @@
 """What all commands share: one-line errors with exit status 2, and ways to check flags."""
 import argparse
+import math
 import sys
 
-
-class UserError(Exception):
-    """Something the user can put right. The message names the thing and the remedy."""
+from interpretable_adv.errors import UserError
 
 
 class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
@@ -65,6 +64,28 @@ def share(text):
 
 
 share.__name__ = 'float'
+
+
+def numbers(kind):
+    """A flag's type: numbers separated by commas, none negative."""
+    def parse(text):
+        values = [kind(part) for part in text.split(',')]
+        if not all(0 <= value < math.inf for value in values):
+            raise ValueError
+        return values
+    parse.__name__ = 'list of numbers'
+    return parse
+
+
+def parse_names(text, allowed, flag):
+    """The comma-separated names of a flag, each checked, each once."""
+    names = list(dict.fromkeys(name.strip() for name in text.split(',') if name.strip()))
+    for name in names:
+        if name not in allowed:
+            raise UserError(f'{flag}: {name} is not one of {", ".join(allowed)}')
+    if not names:
+        raise UserError(f'{flag} is empty: give any of {", ".join(allowed)}')
+    return names
 
 
 def run(main, argv=None):

@@ -3,8 +3,29 @@ import csv
 
 import numpy as np
 
-from interpretable_adv import checkpoints, cli, data_flags, devices, nets
-from interpretable_adv.files import atomic_write
+from interpretable_adv import cli, nets, settings
+from interpretable_adv.errors import UserError
+from interpretable_adv.runs import devices
+from interpretable_adv.runs.files import atomic_write
+
+
+def make_parser():
+    parser = cli.ArgumentParser(prog='python -m interpretable_adv.evaluate', description=__doc__)
+    parser.add_argument('--model', required=True, help='best.model of a training run')
+    settings.add(parser, 'split')
+    parser.add_argument('--predictions', metavar='FILE.csv',
+                        help='write label, prediction and logits of every review')
+    settings.add(parser, 'gpu', 'device')
+    settings.add_data(parser)
+    return parser
+
+
+def parse(argv=None):
+    """The flags; data flags that are not given are those that the model was trained with."""
+    parser = make_parser()
+    model = parser.parse_args(argv).model
+    settings.set_run_defaults(parser, settings.read_run(model), settings.DATA, model)
+    return parser.parse_args(argv)
 
 
 def write_predictions(path, labels, logits):
@@ -19,30 +40,20 @@ def write_predictions(path, labels, logits):
 
 
 def main(argv=None):
-    parser = cli.ArgumentParser(prog='python -m interpretable_adv.evaluate', description=__doc__)
-    parser.add_argument('--model', required=True, help='best.model of a training run')
-    parser.add_argument('--split', choices=('train', 'dev', 'test'), default='test',
-                        help='reviews to classify')
-    parser.add_argument('--predictions', metavar='FILE.csv',
-                        help='write label, prediction and logits of every review')
-    parser.add_argument('--gpu', '-g', type=int, default=-1, help='number of the GPU')
-    parser.add_argument('--device', help="Chainer's name of a device; instead of --gpu")
-    data_flags.add(parser)
-    settings = data_flags.parse_with_model(parser, argv)
-
-    device = devices.choose(settings.gpu, settings.device)
-    corpus = data_flags.load_corpus(settings)
-    model = checkpoints.load_classifier(settings.model, corpus.words)
+    flags = parse(argv)
+    device = devices.choose(flags.gpu, flags.device)
+    corpus = settings.load_corpus(flags)
+    model = nets.load_classifier(flags.model, corpus.words)
     model.to_device(device)
-    split = getattr(corpus, settings.split)
+    split = getattr(corpus, flags.split)
     if not len(split.labels):
-        raise cli.UserError(f'{settings.data_dir} has no {settings.split} reviews')
+        raise UserError(f'{flags.data_dir} has no {flags.split} reviews')
 
     logits = nets.predict(model, split.sequences)
     correct = logits.argmax(axis=1) == split.labels
-    if settings.predictions:
-        write_predictions(settings.predictions, split.labels, logits)
-    print(f'{settings.split}: {100 * np.mean(correct):.2f} % of {len(correct):,} reviews right')
+    if flags.predictions:
+        write_predictions(flags.predictions, split.labels, logits)
+    print(f'{flags.split}: {100 * np.mean(correct):.2f} % of {len(correct):,} reviews right')
 
 
 def command():

@@ -4,9 +4,10 @@ import chainer.functions as F
 import chainer.links as L
 import numpy as np
 
-from interpretable_adv.devices import dropout
-from interpretable_adv.embedding import EmbedID
-from interpretable_adv.lstm import LSTM
+from interpretable_adv.nn.dropout import dropout
+from interpretable_adv.nn.embedding import EmbedID
+from interpretable_adv.nn.lstm import LSTM
+from interpretable_adv.runs import checkpoints
 
 
 class Classifier(chainer.Chain):
@@ -79,3 +80,21 @@ def predict(model, sequences, words_per_batch=20000):
                 logits = np.empty((len(sequences), output.shape[1]), np.float32)
             logits[batch] = chainer.cuda.to_cpu(output)
     return logits
+
+
+def load_classifier(path, words=None):
+    """A `Classifier` of the checkpoint's own sizes, without dropout.
+
+    Args:
+        words: the corpus's vocabulary, to be checked against the checkpoint's.
+    """
+    arrays = checkpoints.read_arrays(path)
+    sizes = checkpoints.classifier_sizes(arrays, path)
+    if words is not None:
+        checkpoints.check_vocabulary(path, sizes['n_vocab'], words)
+    # Building draws random weights, which are overwritten; the caller's stream is left alone.
+    state = np.random.get_state()
+    model = Classifier(dropout=0, **sizes)
+    np.random.set_state(state)
+    checkpoints.assign(model, arrays, path)
+    return model

@@ -1,6 +1,6 @@
 """Adversarial perturbations of word embeddings, as pure array functions.
 
-Reviews of a batch stand one after another: an array `(N, D)` holds one row per word of all
+The reviews of a batch follow one another: an array `(N, D)` holds one row per word of all
 reviews, and `lengths` (host integers that sum to N) says where each review ends. Directions
 are `(N, K, D)`: for each word the unit vectors towards its K nearest neighbours.
 NumPy in, NumPy out; CuPy in, CuPy out.
@@ -8,18 +8,27 @@ NumPy in, NumPy out; CuPy in, CuPy out.
 Paper: Barham and Feizi (2019), Algorithm 1 and Section 3; AdvT is Miyato et al. (2017), iAdvT
 and iVAT are Sato et al. (2018).
 """
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 from chainer import backend
 
-from interpretable_adv import kernels
+from interpretable_adv.nn import kernels
 
+Array = Any  # of NumPy or CuPy
+Lengths = Sequence[int] | np.ndarray  # words per review, on the host
+Directions = Array | Callable[[Array], Array]
+
+LEVELS = ('sentence', 'word')
+RANKS = ('raw', 'projected')
 NORM_EPSILON = 1e-6  # upstream's: a tiny gradient does not reach unit length
 WEIGHT_EPSILON = 1e-5  # the default of chainer.functions.normalize, which upstream calls
 
 
 # Norms ----------------------------------------------------------------------------------
 
-def normalize(d, lengths, level='sentence'):
+def normalize(d: Array, lengths: Lengths, level: str = 'sentence') -> Array:
     """Scales perturbations to unit length.
 
     At `sentence` level, for each review, over all its words i and dimensions::
@@ -42,27 +51,33 @@ def normalize(d, lengths, level='sentence'):
     raise ValueError(f"level is 'sentence' or 'word', not {level!r}")
 
 
-def _unit(d):
+def norms(perturbation: Array) -> Array:
+    """Length of each word's perturbation: `(N, D) → (N,)`."""
+    xp = backend.get_array_module(perturbation)
+    return xp.sqrt(_sum_of_squares(perturbation)[:, 0])
+
+
+def _unit(d: Array) -> Array:
     """`d / sqrt(1e-6 + |d|²)` along the last axis."""
     xp = backend.get_array_module(d)
     return d / xp.sqrt(NORM_EPSILON + _sum_of_squares(d))
 
 
-def _sum_of_squares(d):
+def _sum_of_squares(d: Array) -> Array:
     return (d * d).sum(axis=-1, keepdims=True)
 
 
-def _starts(xp, lengths):
+def _starts(xp: Any, lengths: Lengths) -> Array:
     return xp.asarray(np.cumsum(np.asarray(lengths, np.int64)) - lengths)
 
 
-def _review_of_word(xp, lengths):
+def _review_of_word(xp: Any, lengths: Lengths) -> Array:
     return xp.asarray(np.repeat(np.arange(len(lengths)), lengths))
 
 
 # Neighbour directions ---------------------------------------------------------------------
 
-def directions(words, neighbors):
+def directions(words: Array, neighbors: Array) -> Array:
     """Unit vectors from each word to its neighbours: `u_k = norm(e(neighbour k) − e(word))`.
 
     Args:
@@ -72,7 +87,7 @@ def directions(words, neighbors):
     return _unit(neighbors - words[:, None])
 
 
-def table_directions(table, ids, neighbors):
+def table_directions(table: Array, ids: Array, neighbors: Array) -> Array:
     """`directions(table[ids], table[neighbors])`, on a CPU without the copies.
 
     Args:
@@ -86,19 +101,20 @@ def table_directions(table, ids, neighbors):
 
 # AdvT and VAT -----------------------------------------------------------------------------
 
-def advt(gradient, lengths, epsilon, level='sentence'):
+def advt(gradient: Array, lengths: Lengths, epsilon: float, level: str = 'sentence') -> Array:
     """AdvT, and VAT's final step: `r = ε g / |g|`, with g the gradient of the loss."""
     return epsilon * normalize(gradient, lengths, level)
 
 
-def vat_start(noise, lengths):
+def vat_start(noise: Array, lengths: Lengths) -> Array:
     """VAT's random start: normally distributed noise, scaled to unit length per word."""
     return normalize(noise, lengths, 'word')
 
 
 # iAdvT and iVAT ---------------------------------------------------------------------------
 
-def iadvt(attention_gradient, directions, lengths, epsilon, level='sentence'):
+def iadvt(attention_gradient: Array, directions: Array, lengths: Lengths, epsilon: float,
+          level: str = 'sentence') -> Array:
     """iAdvT, and iVAT's final step::
 
         r = ε d / |d|    with d_i = sum_k α_ik u_ik,  α_i = g_i / (|g_i| + 1e-5)
@@ -111,14 +127,14 @@ def iadvt(attention_gradient, directions, lengths, epsilon, level='sentence'):
     return epsilon * normalize(_combine(weights, directions), lengths, level)
 
 
-def ivat_start(directions):
+def ivat_start(directions: Array) -> Array:
     """iVAT's start, equal weights: per word the unit vector along the mean direction."""
     xp = backend.get_array_module(directions)
     weights = xp.full(directions.shape[:2], 1 / directions.shape[1], directions.dtype)
     return _unit(_combine(_normalize_weights(weights), directions))
 
 
-def attention_gradient(gradient, directions, virtual=False):
+def attention_gradient(gradient: Array, directions: Array, virtual: bool = False) -> Array:
     """Gradient with respect to the weights α, given the gradient with respect to the start.
 
     The start of a word is `s = norm(d)` with `norm(d) = d / sqrt(1e-6 + |d|²)` and `d` a sum
@@ -156,24 +172,24 @@ def attention_gradient(gradient, directions, virtual=False):
     return (g_weights - normalized * mean) / (length + WEIGHT_EPSILON)
 
 
-def _normalize_weights(weights):
+def _normalize_weights(weights: Array) -> Array:
     xp = backend.get_array_module(weights)
     return weights / (xp.sqrt(_sum_of_squares(weights)) + WEIGHT_EPSILON)
 
 
-def _combine(weights, directions):
+def _combine(weights: Array, directions: Array) -> Array:
     """`sum_k weights_ik u_ik`: `(N, K), (N, K, D) → (N, D)`."""
     return backend.get_array_module(weights).matmul(weights[:, None], directions)[:, 0]
 
 
-def _dot(directions, vectors):
+def _dot(directions: Array, vectors: Array) -> Array:
     """`u_ik · v_i`: `(N, K, D), (N, D) → (N, K)`."""
     return backend.get_array_module(vectors).matmul(directions, vectors[..., None])[..., 0]
 
 
 # SPGD: Algorithm 1 ------------------------------------------------------------------------
 
-def project(raw, directions, toward_only=False):
+def project(raw: Array, directions: Array, toward_only: bool = False) -> tuple[Array, Array]:
     """Projects each word's perturbation onto its best neighbour direction::
 
         r̂_i = (r_i · u*_i) u*_i    with u*_i = argmax over u_i1 … u_iK of r_i · u_ik
@@ -194,7 +210,7 @@ def project(raw, directions, toward_only=False):
     return size[:, None] * directions[words, chosen], chosen
 
 
-def kept_positions(raw, lengths, sparsity):
+def kept_positions(raw: Array, lengths: Lengths, sparsity: float) -> Array:
     """Which words keep their perturbation: per review the ⌊(1 − σ) N⌋ of largest `|r_i|²`.
 
     Ties go to the earlier word.
@@ -217,31 +233,58 @@ def kept_positions(raw, lengths, sparsity):
     return xp.sort(order[xp.asarray(first)])
 
 
-def kept_words(raw, lengths, sparsity):
+def kept_words(raw: Array, lengths: Lengths, sparsity: float) -> Array:
     """As `kept_positions`, but as a boolean array `(N,)`."""
     kept = backend.get_array_module(raw).zeros(len(raw), bool)
     kept[kept_positions(raw, lengths, sparsity)] = True
     return kept
 
 
-def sparsify(perturbation, raw, lengths, sparsity):
+def sparsify(perturbation: Array, raw: Array, lengths: Lengths, sparsity: float) -> Array:
     """Zeroes the perturbation of all words but the ⌊(1 − σ) N⌋ of largest raw norm."""
-    return perturbation * kept_words(raw, lengths, sparsity)[:, None]
+    xp = backend.get_array_module(raw)
+    return xp.where(kept_words(raw, lengths, sparsity)[:, None], perturbation,
+                    perturbation.dtype.type(0))
 
 
-def spgd(raw, directions, lengths, sparsity, toward_only=False, rank='raw'):
+def spgd(raw: Array, directions: Directions, lengths: Lengths, sparsity: float,
+         toward_only: bool = False, rank: str = 'raw') -> tuple[Array, Array]:
     """SPGD's perturbation from the raw one, lines 5 to 13 of Algorithm 1.
 
     Args:
         raw: `(N, D)`, AdvT's perturbation (M steps of it).
-        directions: `(N, K, D)`.
+        directions: `(N, K, D)`; or a function of word positions `(n,)` that returns theirs,
+            `(n, K, D)`. The function is asked once, and only for the words that are kept: ranked
+            by their raw norm, these are known before the projection. The result is the same, with
+            a quarter of the work at σ = 0.75. With rank `projected` it is asked for all words.
         sparsity: σ, the share of words that stay in place.
         toward_only: see `project`.
         rank: whether words are ranked by their `raw` norm, as in the paper, or by the norm of
             what is left of it when `projected`.
 
     Returns:
-        The perturbation `(N, D)` and the index of each word's chosen neighbour `(N,)`.
+        The perturbation `(N, D)` and the index of each word's chosen neighbour `(N,)`; with a
+        function of positions, −1 for words that stay.
     """
-    projected, chosen = project(raw, directions, toward_only)
-    return sparsify(projected, raw if rank == 'raw' else projected, lengths, sparsity), chosen
+    if rank not in RANKS:
+        raise ValueError(f'rank is one of {", ".join(RANKS)}, not {rank!r}')
+    xp = backend.get_array_module(raw)
+    words = xp.arange(len(raw))
+    if rank == 'raw':  # then Algorithm 1's TopK is known before the projection
+        kept = kept_positions(raw, lengths, sparsity)
+        words = kept if callable(directions) else words
+
+    # Project: r̂_i ← (r_i · u*_i) u*_i
+    u = directions(words) if callable(directions) else directions
+    perturbation, chosen = xp.zeros_like(raw), xp.full(len(raw), -1, np.int64)
+    perturbation[words], chosen[words] = project(raw[words], u, toward_only)
+
+    # Sparsify: zero the words outside of TopK
+    if rank == 'projected':
+        kept = kept_positions(perturbation, lengths, sparsity)
+    stays = xp.ones(len(raw), bool)
+    stays[kept] = False
+    perturbation[stays] = 0
+    if callable(directions):
+        chosen[stays] = -1
+    return perturbation, chosen

@@ -8,8 +8,8 @@ import chainer.functions as F
 import numpy as np
 from chainer.training.updaters import StandardUpdater
 
-from interpretable_adv import attacks
-from interpretable_adv.distributed import ALONE
+from interpretable_adv import attacks, perturbations
+from interpretable_adv.runs.distributed import ALONE
 
 
 class BaselineUpdater(StandardUpdater):
@@ -99,32 +99,6 @@ class BaselineUpdater(StandardUpdater):
             self.refresher.table.serialize(serializer['neighbors'])
 
 
-class Refresher:
-    """Says when the neighbours are computed anew.
-
-    Args:
-        table: a `NeighborTable`.
-        every_steps: after so many steps; 0: by epochs.
-        every_epochs: after the first epoch and every n-th one from there, as upstream; 0: never.
-    """
-
-    def __init__(self, table, every_steps, every_epochs):
-        self.table, self.every_steps, self.every_epochs = table, every_steps, every_epochs
-
-    def after_step(self, model, step, epoch, is_new_epoch):
-        """
-        Args:
-            step, epoch: how many are done.
-            is_new_epoch: whether the step was its epoch's last.
-        """
-        if self.every_steps:
-            due = step % self.every_steps == 0
-        else:
-            due = is_new_epoch and self.every_epochs and (epoch - 1) % self.every_epochs == 0
-        if due:
-            self.table.refresh(model.word_embed.W.array)
-
-
 class AdversarialUpdater(BaselineUpdater):
     """AdvT, iAdvT: adds the loss of the perturbed labelled reviews.
 
@@ -158,9 +132,8 @@ class SPGDUpdater(AdversarialUpdater):
     """SPGD, which also reports what its perturbations look like."""
 
     def describe(self, attacked):
-        norms = self.model.xp.sqrt((attacked.perturbation ** 2).sum(axis=1))
         return {'words_kept': (attacked.chosen >= 0).mean(), 'words_away': attacked.away.mean(),
-                'perturbation_norm': norms.mean()}
+                'perturbation_norm': perturbations.norms(attacked.perturbation).mean()}
 
 
 class VirtualUpdater(BaselineUpdater):

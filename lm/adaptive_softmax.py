@@ -15,7 +15,7 @@ import chainer.functions as F
 import numpy as np
 from chainer import backend
 
-from interpretable_adv.cli import UserError
+from interpretable_adv.errors import UserError
 from lm.softmax import SoftmaxNLL, host_targets
 
 DEFAULT_CUTOFF = (2000, 10000)

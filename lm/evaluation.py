@@ -5,8 +5,8 @@
 import chainer
 import numpy as np
 
-from interpretable_adv.distributed import ALONE
 from interpretable_adv.nets import by_length
+from interpretable_adv.runs.distributed import ALONE
 from lm.streams import evaluation_windows
 
 WORDS_PER_BATCH = 10000
@@ -42,7 +42,7 @@ def stream_nll(model, words, window, streams=1, team=ALONE):
     return team.sum(total)
 
 
-def review_nll(model, sequences, words_per_batch=WORDS_PER_BATCH):
+def review_nll(model, sequences, perturbation=None, words_per_batch=WORDS_PER_BATCH):
     """NLL of each review, the state reset at its start.
 
     Each word but the first is predicted from those before it, `<eos>` included. A review of n
@@ -50,32 +50,49 @@ def review_nll(model, sequences, words_per_batch=WORDS_PER_BATCH):
 
     Args:
         sequences: int32 arrays on the host, each ending in id 0.
+        perturbation: `(words of all reviews, n_units_word)` on the model's device, added to the
+            word vectors; the words to be predicted stay.
 
     Returns:
         `nll, predictions`: float64 and int64 `(len(sequences),)`.
     """
     total = np.zeros(len(sequences))
     vectors = model.embed.W.array
+    starts = np.cumsum([0, *map(len, sequences)])
     for batch in by_length(sequences, words_per_batch):
         reviews = [sequences[i] for i in batch]
-        inputs = model.xp.asarray(np.concatenate([review[:-1] for review in reviews]))
-        total[batch] = embedded_review_nll(model, vectors[inputs], reviews)
+        embedded = vectors[model.xp.asarray(np.concatenate([review[:-1] for review in reviews]))]
+        if perturbation is not None:
+            # The last word is never an input, so its row has no part in this.
+            rows = np.concatenate([np.arange(starts[i], starts[i + 1] - 1) for i in batch])
+            embedded = embedded + perturbation[model.xp.asarray(rows)]
+        total[batch] = _embedded_review_nll(model, embedded, reviews)
     return total, np.array([len(sequence) - 1 for sequence in sequences])
 
 
-def embedded_review_nll(model, embeddings, sequences):
-    """NLL of each review when the model reads `embeddings` in place of its words.
-
-    Args:
-        embeddings: `(sum(len(sequence) - 1), n_units_word)`, for each review all words but the
-            last, which predicts nothing.
-        sequences: int32 arrays on the host; the words to be predicted.
-
-    Returns:
-        float64 `(len(sequences),)`.
-    """
+def _embedded_review_nll(model, embeddings, sequences):
+    """NLL of each review when the model reads `embeddings` in place of its words but the last."""
     lengths = np.array([len(sequence) - 1 for sequence in sequences])
     targets = np.concatenate([sequence[1:] for sequence in sequences])
     nll = chainer.cuda.to_cpu(model.score_embeddings(embeddings, targets, lengths))
     review = np.repeat(np.arange(len(lengths)), lengths)
     return np.bincount(review, weights=nll, minlength=len(lengths))
+
+
+class Scorer:
+    """A language model as `interpretable_adv.evaluation` asks for one.
+
+    Args:
+        model: an `RNNForLM` with the vocabulary of the reviews.
+    """
+
+    def __init__(self, model):
+        self.model = model
+
+    @property
+    def word_size(self):
+        return self.model.embed.W.shape[1]
+
+    def nll(self, sequences, perturbation=None):
+        """See `review_nll`."""
+        return review_nll(self.model, sequences, perturbation)[0]

@@ -1,11 +1,11 @@
-"""What happens beside the updates when a language model is trained."""
+"""Trainer extensions of the language model: validation, decay, printed perplexities."""
 import os
 
 import chainer
 import numpy as np
 from chainer.training import extension
 
-from interpretable_adv import checkpoints
+from interpretable_adv.runs import checkpoints
 from lm.evaluation import perplexity
 
 
@@ -62,7 +62,7 @@ class Validation(extension.Extension):
 
 
 class InterimValidation(extension.Extension):
-    """Prints the validation perplexity in the middle of an epoch. It decides nothing."""
+    """Prints the validation perplexity in the middle of an epoch. It has no effect on training."""
 
     priority = extension.PRIORITY_READER
     name = 'interim_validation'

@@ -5,13 +5,13 @@ import chainer.links as L
 import numpy as np
 from chainer import backend, training
 
-from interpretable_adv.distributed import ALONE
+from interpretable_adv.runs.distributed import ALONE
 
 RESET_PROBABILITY = 0.01  # upstream's: the state is forgotten at about every hundredth window
 
 
 class TruncatedBPTTUpdater(training.updaters.StandardUpdater):
-    """One window per update; the LSTM's state goes on, the gradient stops at the window's edge.
+    """One window per update; the LSTM's state is carried over, the gradient stops at its edge.
 
     The loss is the summed negative log-likelihood of the window divided by the number of streams.
 

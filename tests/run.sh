@@ -1,9 +1,17 @@
 #!/usr/bin/env bash
-# Runs every test: bash tests/run.sh [arguments of pytest]
+# Runs every check and every test: bash tests/run.sh [arguments of pytest]
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 bash "$root/experiments/bootstrap.sh" dev
 cd "$root"
+
+# Where there is a compiler there are kernels; without them the tests would check NumPy only.
+if command -v gcc >/dev/null || command -v cc >/dev/null; then
+    .venv/bin/python -c 'from interpretable_adv.nn import kernels; exit(not kernels.available)' || {
+        echo "error: there is a C compiler, but the kernels are not built; see .venv/install.log" >&2
+        exit 1
+    }
+fi
 
 # The report's tests drive a browser and read PDFs. Where these can be installed, they are;
 # elsewhere those tests skip and say why.
@@ -17,6 +25,8 @@ if [ ${#missing[@]} -gt 0 ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/nu
 fi
 
 .venv/bin/python -m ruff check .
+.venv/bin/python -m mypy
+.venv/bin/lint-imports --no-cache >.venv/imports.log || { cat .venv/imports.log; exit 1; }
 # Two test processes, one thread each: on two cores that is faster than one with two.
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 exec .venv/bin/python -m pytest -n 2 --dist worksteal -q --durations=10 \

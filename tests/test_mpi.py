@@ -17,7 +17,9 @@ import numpy as np
 import psutil
 import pytest
 
-from interpretable_adv import checkpoints, cli, distributed, train
+from interpretable_adv import train
+from interpretable_adv.errors import UserError
+from interpretable_adv.runs import checkpoints, distributed
 from lm import pretrain
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -203,7 +205,7 @@ def test_dead_process_ends_the_job_and_a_new_one_goes_on(corpus, tmp_path, victi
     assert time.monotonic() - killed < 30
     assert job.returncode != 0
     lines = [line for line in errors.splitlines() if line.startswith('error:')]
-    assert len(lines) == 1 and f'{out} is whole' in lines[0] and '--resume' in lines[0]
+    assert len(lines) == 1 and f'{out} is intact' in lines[0] and '--resume' in lines[0]
 
     epochs = ('--n_epoch', -(-len(steps(out)) // 14) + 1)
     run_job(2, train_run(corpus, out, method, *KILLED, *epochs, '--resume'),
@@ -227,12 +229,14 @@ def test_resumed_language_model(corpus, tmp_path):
 
 ONE_FAILS = '''
 import sys
-from interpretable_adv import cli, distributed
+from interpretable_adv import cli
+from interpretable_adv.errors import UserError
+from interpretable_adv.runs import distributed
 
 def main(argv):
     with distributed.join('naive', sys.argv[1], 0) as team:
         if team.rank == 1:
-            raise cli.UserError('the disk of one is full: make room')
+            raise UserError('the disk of one is full: make room')
         team.wait()
 
 cli.run(main)
@@ -250,11 +254,12 @@ def test_error_of_one_process_ends_all_with_its_line(tmp_path):
 def test_communicators_of_gpus_need_gpus(corpus, tmp_path):
     script = '''
 import sys
-from interpretable_adv import cli, train
+from interpretable_adv import train
+from interpretable_adv.errors import UserError
 for name in ('pure_nccl', 'flat'):
     try:
         train.main(['--data_dir', sys.argv[1], '--out', sys.argv[2], '--communicator', name])
-    except cli.UserError as error:
+    except UserError as error:
         print(error)
 '''
     lines = mpiexec(1, '-c', script, corpus, tmp_path).splitlines()
@@ -264,7 +269,7 @@ for name in ('pure_nccl', 'flat'):
 
 @pytest.mark.parametrize('name', ['pure_nccl', 'flat'])
 def test_communicators_of_gpus_are_refused_on_a_cpu(name):
-    with pytest.raises(cli.UserError, match='add --gpu 0'):
+    with pytest.raises(UserError, match='add --gpu 0'):
         distributed.check_device(name, chainer.get_device('@numpy'))
 
 

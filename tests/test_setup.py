@@ -10,12 +10,12 @@ SCRIPT = re.compile(r"'(spgd-\w+) = ([\w.]+):(\w+)'")
 def test_every_command_has_a_console_script(root):
     scripts = SCRIPT.findall((root / 'setup.py').read_text(encoding='utf-8'))
     assert {module for _, module, _ in scripts} == {
-        'interpretable_adv.data', 'interpretable_adv.train', 'interpretable_adv.evaluate',
+        'interpretable_adv.data.__main__', 'interpretable_adv.train', 'interpretable_adv.evaluate',
         'interpretable_adv.analysis', 'interpretable_adv.visualize', 'lm.pretrain',
         'lm.perplexity'}
 
 
-@pytest.mark.parametrize('name', ['interpretable_adv.data', 'interpretable_adv.train',
+@pytest.mark.parametrize('name', ['interpretable_adv.data.__main__', 'interpretable_adv.train',
                                   'interpretable_adv.evaluate', 'interpretable_adv.analysis',
                                   'interpretable_adv.visualize', 'lm.pretrain', 'lm.perplexity'])
 def test_console_scripts_run_their_command(monkeypatch, capsys, name):

@@ -1,4 +1,4 @@
-"""Runs the benchmarks and writes table, numbers and plots."""
+"""Runs the benchmarks and writes table and numbers."""
 import datetime
 import json
 import os
@@ -9,7 +9,6 @@ import chainer
 import numpy as np
 
 from experiments.benchmarks import (
-    growth_benchmark,
     language_model_benchmark,
     lstm_benchmark,
     neighbors_benchmark,
@@ -18,24 +17,23 @@ from experiments.benchmarks import (
     step_benchmark,
     timing,
 )
-from interpretable_adv import cli, files, kernels, memory
+from interpretable_adv import cli
+from interpretable_adv.nn import kernels
+from interpretable_adv.runs import files, memory
 
-PARTS = ('lstm', 'adam', 'neighbors', 'steps', 'lm', 'memory', 'growth')
+PARTS = ('lstm', 'adam', 'neighbors', 'steps', 'lm', 'memory')
 
 
 def parse(argv):
     parser = cli.ArgumentParser(
         prog='python -m experiments.benchmarks', description=__doc__)
     parser.add_argument('--out', default='experiments/benchmarks',
-                        help='folder for results.md, results.json and the plots')
+                        help='folder for results.md and results.json')
     parser.add_argument('--torch_python', default=None,
                         help='interpreter with PyTorch and faiss; without, they are left out')
     parser.add_argument('--repetitions', type=int, default=9, help='runs of each contestant')
-    parser.add_argument('--processor_time', action='store_true',
-                        help='one thread, and the time it computes instead of the time that '
-                        'passes: for a machine that others use, too')
     parser.add_argument('--parts', default=','.join(PARTS),
-                        help='which to measure anew; others stay as results.json has them')
+                        help='which to measure; the others stay as results.json has them')
     return parser.parse_args(argv)
 
 
@@ -48,11 +46,6 @@ def main(argv=None):
     files.make_directory(settings.out)
     path = os.path.join(settings.out, 'results.json')
     measurement = read(path)
-    if settings.processor_time:
-        timing.use_processor_time()
-        kernels.threads = 1
-        if os.environ.get('OPENBLAS_NUM_THREADS') != '1':
-            raise cli.UserError('--processor_time: also set OPENBLAS_NUM_THREADS=1')
     torch_side = settings.torch_python and timing.TorchSide(
         settings.torch_python, kernels.threads)
     memory.keep_freed_memory()  # as our training commands do
@@ -65,7 +58,6 @@ def main(argv=None):
         'lm': lambda: language_model_benchmark.measure(torch_side, n),
         'memory': lambda: {'neighbors': neighbors_benchmark.peak_memory(),
                            'step': step_benchmark.peak_memory()},
-        'growth': lambda: growth_benchmark.measure(n),
     }
     for part in PARTS:
         if part in parts:
@@ -92,7 +84,7 @@ def machine(torch_side):
     others = torch_side('versions') if torch_side else {}
     versions = {'Chainer': chainer.__version__, 'NumPy': np.__version__,
                 'Python': platform.python_version(), **others}
-    return {'processor': processor(), 'threads': kernels.threads, 'clock': timing.clock.__name__,
+    return {'processor': processor(), 'threads': kernels.threads,
             'kernels': kernels.describe(),
             'versions': ', '.join(f'{name} {version}' for name, version in versions.items())}
 
@@ -116,8 +108,6 @@ def write_report(measurement, out):
     text = report.markdown({**measurement, 'results': results, 'peaks': parts['memory']})
     with files.atomic_write(os.path.join(out, 'results.md'), 'w') as file:
         file.write(text)
-    report.plot_growth(parts['growth'], os.path.join(out, 'growth.png'))
-    report.plot_ratios(results, os.path.join(out, 'ratios.png'))
     print(text)
 
 

@@ -3,7 +3,7 @@ import chainer
 import numpy as np
 
 from experiments.benchmarks import batches, stock, timing
-from interpretable_adv.adam import Adam, GradientClipping
+from interpretable_adv.nn.adam import Adam, GradientClipping
 from lm.nets import RNNForLM
 from lm.streams import StreamIterator
 from lm.updater import TruncatedBPTTUpdater

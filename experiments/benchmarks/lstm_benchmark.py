@@ -8,8 +8,8 @@ import chainer.functions as F
 import numpy as np
 
 from experiments.benchmarks import batches, stock, timing
-from interpretable_adv import kernels
-from interpretable_adv.lstm import LSTM
+from interpretable_adv.nn import kernels
+from interpretable_adv.nn.lstm import LSTM
 
 CASES = {
     'H=256, T≤240': (256, 240, True),

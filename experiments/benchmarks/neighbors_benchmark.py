@@ -7,7 +7,9 @@ import numpy as np
 
 from experiments.benchmarks import batches, stock, timing
 from experiments.benchmarks.lstm_benchmark import on_numpy
-from interpretable_adv import kernels, neighbors
+from interpretable_adv import neighbors
+from interpretable_adv.neighbors import search
+from interpretable_adv.nn import kernels
 
 WORDS, K = 66825, 15
 
@@ -18,13 +20,13 @@ def embeddings(n_words):
 
 def product(unit, n_queries):
     """The scores alone, in the blocks of `neighbors`."""
-    buffer = np.empty(neighbors.QUERIES * neighbors.CANDIDATES, np.float32)
+    buffer = np.empty(search.QUERIES * search.CANDIDATES, np.float32)
 
     def run():
-        for start in range(0, n_queries, neighbors.QUERIES):
-            queries = unit[start:min(start + neighbors.QUERIES, n_queries)]
-            for first in range(0, len(unit), neighbors.CANDIDATES):
-                block = unit[first:first + neighbors.CANDIDATES]
+        for start in range(0, n_queries, search.QUERIES):
+            queries = unit[start:min(start + search.QUERIES, n_queries)]
+            for first in range(0, len(unit), search.CANDIDATES):
+                block = unit[first:first + search.CANDIDATES]
                 np.dot(queries, block.T, out=buffer[:len(queries) * len(block)].reshape(
                     len(queries), len(block)))
     return run
@@ -80,5 +82,5 @@ def peak_memory(n_words=WORDS):
 if __name__ == '__main__':
     n_words = int(sys.argv[1])
     neighbors.nearest(
-        embeddings(n_words), K, rows=np.arange(min(n_words, 2 * neighbors.QUERIES)))
+        embeddings(n_words), K, rows=np.arange(min(n_words, 2 * search.QUERIES)))
     print(timing.peak_megabytes())

@@ -6,8 +6,8 @@ import numpy as np
 
 from experiments.benchmarks import batches, timing
 from experiments.benchmarks.lstm_benchmark import check, on_numpy
-from interpretable_adv.adam import Adam, GradientClipping
-from interpretable_adv.embedding import EmbedID
+from interpretable_adv.nn.adam import Adam, GradientClipping
+from interpretable_adv.nn.embedding import EmbedID
 
 
 def setup(link_class, ids, upstream, n_vocab, clips=True):

@@ -5,7 +5,7 @@
 starts jobs of 1, 2, … processes in turn, several times, and writes scaling.json and scaling.md. A
 step's time has three parts: computing, waiting for the slowest process, exchanging gradients.
 A barrier before the exchange, which training does without, tells the last two apart. Beside the
-time that passes stands the processor's time of the slowest process's computing, with the exchange
+time that passes is the processor's time of the slowest process's computing, with the exchange
 added: what a step would take on a machine that nobody else uses.
 """
 import json
@@ -19,7 +19,9 @@ import chainer
 import numpy as np
 
 from experiments.benchmarks import batches, step_benchmark
-from interpretable_adv import cli, distributed, files, kernels
+from interpretable_adv import cli
+from interpretable_adv.nn import kernels
+from interpretable_adv.runs import distributed, files
 
 METHODS = ('baseline', 'adv')
 EPOCH = -(-21246 // batches.BATCH)  # steps, of IMDB's training reviews
@@ -157,7 +159,7 @@ def main(argv=None):
     parser.add_argument('--steps', type=cli.at_least(1), default=8, help='steps per method and job')
     parser.add_argument('--rounds', type=cli.at_least(1), default=3, help='jobs of each kind')
     parser.add_argument('--out', default='experiments/benchmarks', help='folder for the results')
-    parser.add_argument('--work', action='store_true', help='be a process of such a job')
+    parser.add_argument('--work', action='store_true', help='internal: run as a worker')
     settings = parser.parse_args(argv)
     if settings.work:
         work(settings.hidden, settings.steps)

@@ -6,10 +6,11 @@ import numpy as np
 
 from experiments.benchmarks import batches, neighbors_benchmark, stock, timing
 from experiments.benchmarks.lstm_benchmark import check, products
-from interpretable_adv import attacks, memory, nets, updaters
-from interpretable_adv.adam import Adam, GradientClipping
-from interpretable_adv.iterators import ReviewIterator
-from interpretable_adv.neighbor_table import NeighborTable
+from interpretable_adv import attacks, nets, updaters
+from interpretable_adv.data.iterators import ReviewIterator
+from interpretable_adv.neighbors import NeighborTable
+from interpretable_adv.nn.adam import Adam, GradientClipping
+from interpretable_adv.runs import memory
 
 EPSILON, K = 5.0, 15
 PASSES = {'baseline': (1, 1, 1), 'adv': (3, 3, 2)}  # forward, backward, with weights' gradients
@@ -31,7 +32,7 @@ def updater(method, hidden, reviews, n_vocab=batches.VOCABULARY, refresh=True):
     """One of the package's updaters, as `interpretable_adv.train` makes it.
 
     Args:
-        refresh: whether neighbours are searched anew after every 50 steps, word by word as they
+        refresh: whether neighbours are searched again after every 50 steps, word by word as they
             are met. Otherwise those of all words are known before.
     """
     np.random.seed(0)

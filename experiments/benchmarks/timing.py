@@ -11,17 +11,9 @@ import time
 
 import numpy as np
 
-from interpretable_adv import memory
+from interpretable_adv.runs import memory
 
-clock = time.perf_counter
 STOCK = 'stock Chainer'
-
-
-def use_processor_time():
-    """Counts the time that the processor works for us, not the time that passes: with one
-    thread the fair measure on a machine that others use, too."""
-    global clock
-    clock = time.process_time
 
 
 def interleave(contestants, repetitions, warm_up=1):
@@ -44,9 +36,9 @@ def interleave(contestants, repetitions, warm_up=1):
                 run()  # gets back the memory that stock Chainer gave to the system
             previous = name
             with ordinary_memory() if name == STOCK else contextlib.nullcontext():
-                start = clock()
+                start = time.perf_counter()
                 seconds = run()
-                elapsed = clock() - start
+                elapsed = time.perf_counter() - start
             if repetition >= warm_up:
                 times[name].append(seconds if isinstance(seconds, float) else elapsed)
     return times
@@ -105,7 +97,7 @@ class TorchSide:
         # Beside other programs OpenMP's busy waiting makes a step many times slower.
         environment = {**os.environ, 'OMP_WAIT_POLICY': 'passive'}
         self._process = subprocess.Popen(
-            [str(python), str(script), str(threads), clock.__name__], stdin=subprocess.PIPE,
+            [str(python), str(script), str(threads)], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, text=True, env=environment)
 
     def __call__(self, command, **arguments):

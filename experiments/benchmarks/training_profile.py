@@ -15,7 +15,10 @@ import tempfile
 from chainer.training import Trainer
 
 from experiments.benchmarks.__main__ import processor
-from interpretable_adv import cli, files, kernels, text_files, train
+from interpretable_adv import cli, train
+from interpretable_adv.data import text_files
+from interpretable_adv.nn import kernels
+from interpretable_adv.runs import files
 
 SETTINGS = ('--preset', 'paper', '--method', 'spgd', '--emb_dim', '256', '--hidden_dim', '256',
             '--batchsize', '32', '--n_epoch', '1')
@@ -26,8 +29,8 @@ ARITHMETIC = {
                  ('interpretable_adv/neighbors.py', '_search_streaming'),
                  ('interpretable_adv/perturbations.py', '_dot'),
                  ('interpretable_adv/perturbations.py', '_combine')),
-    'C kernels': (('interpretable_adv/kernels/__init__.py', '_run'),),
-    'random numbers': (('interpretable_adv/kernels/__init__.py', 'dropout_mask'),
+    'C kernels': (('interpretable_adv/nn/kernels/__init__.py', '_run'),),
+    'random numbers': (('interpretable_adv/nn/kernels/__init__.py', 'dropout_mask'),
                        ('~', "<method 'rand' of 'numpy.random.mtrand.RandomState' objects>")),
 }
 

@@ -10,7 +10,7 @@
 # Five models, five seeds: one training per task of the array, on one GPU, after prepare.sh.
 #   sbatch experiments/slurm/models.sh
 #   PRESET=paper bash experiments/table3.sh      # when all have ended: Table 3, nothing is trained
-# Arguments go to `python -m experiments`. A task that was cut off goes on from its last snapshot
+# Arguments go to `python -m experiments`. A task that was cut off resumes from its last snapshot
 # when it is submitted again: sbatch --array=7 experiments/slurm/models.sh
 set -euo pipefail
 cd "${SLURM_SUBMIT_DIR:-$(dirname "${BASH_SOURCE[0]}")/../..}"

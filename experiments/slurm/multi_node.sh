@@ -13,7 +13,7 @@
 #       --data_dir experiments/data/imdb --out lm_multi_node
 #   sbatch --nodes=2 experiments/slurm/multi_node.sh interpretable_adv.train --preset paper \
 #       --method spgd --batchsize 128 --data_dir experiments/data/imdb --out spgd_multi_node
-# COMMUNICATOR=naive GPU=-1 trains on CPUs. The job goes on from its last snapshot when it is
+# COMMUNICATOR=naive GPU=-1 trains on CPUs. The job resumes from its last snapshot when it is
 # submitted again.
 set -euo pipefail
 cd "${SLURM_SUBMIT_DIR:-$(dirname "${BASH_SOURCE[0]}")/../..}"

@@ -10,7 +10,7 @@
 # project's folder, with .venv made there by `bash experiments/bootstrap.sh`:
 #   first=$(sbatch --parsable experiments/slurm/prepare.sh)
 #   sbatch --dependency=afterok:$first experiments/slurm/models.sh
-# Arguments go to `python -m experiments`, e.g. --dry-run. A job that was cut off goes on from its
+# Arguments go to `python -m experiments`, e.g. --dry_run. A job that was cut off resumes from its
 # last snapshot when it is submitted again.
 set -euo pipefail
 cd "${SLURM_SUBMIT_DIR:-$(dirname "${BASH_SOURCE[0]}")/../..}"

@@ -16,7 +16,8 @@ from experiments.upstream_diff import (
     report,
 )
 from interpretable_adv import cli
-from interpretable_adv.cli import UserError, at_least
+from interpretable_adv.cli import at_least
+from interpretable_adv.errors import UserError
 
 EXIT_DIFFERS = 1
 

@@ -6,11 +6,10 @@ import numpy as np
 
 from experiments.upstream_diff.checks import UNIT_TOLERANCE, Check, Section
 from experiments.upstream_diff.numbers import largest
-from interpretable_adv import checkpoints
-from interpretable_adv.cli import UserError
-from interpretable_adv.nets import Classifier
-from lm.loading import load_lm, sizes
-from lm.nets import RNNForLM
+from interpretable_adv.errors import UserError
+from interpretable_adv.nets import Classifier, load_classifier
+from interpretable_adv.runs import checkpoints
+from lm.nets import RNNForLM, load_lm, sizes
 
 
 def compare(recordings, ours):
@@ -19,7 +18,7 @@ def compare(recordings, ours):
         ours: folder of what this port computed, or None.
     """
     classifier = [*_written('upstream_classifier.model', recordings, _classifier,
-                            Classifier(3, 2, 2, 2), checkpoints.load_classifier),
+                            Classifier(3, 2, 2, 2), load_classifier),
                   *_logits(recordings, ours), *_read_upstream(recordings)]
     language_model = [*_written('upstream_lm.model', recordings, _language_model,
                                 RNNForLM(3, 2, 2), load_lm),

@@ -3,7 +3,7 @@ import os
 import re
 import subprocess
 
-from interpretable_adv.cli import UserError
+from interpretable_adv.errors import UserError
 
 WRITTEN_AGAINST = '615d564'
 NEEDED = ('train.py', 'nets.py', 'utils.py', 'pretrain.py', 'lm_nets.py')
@@ -13,7 +13,7 @@ CLASSIFIER = 'uniLSTM_iVAT'
 def check(path):
     """Refuses a folder that is not upstream, in one line."""
     if not os.path.isdir(path):
-        raise UserError(f'{path} is no folder; give the path of a clone of '
+        raise UserError(f'{path} is not a folder; give the path of a clone of '
                         'aonotas/interpretable-adv')
     missing = [name for name in NEEDED if not os.path.isfile(os.path.join(path, name))]
     if missing:
@@ -31,7 +31,7 @@ def revision(path):
     top = _git(path, 'rev-parse', '--show-toplevel')
     head = _git(path, 'rev-parse', 'HEAD')
     if not head or not top or os.path.realpath(top) != os.path.realpath(path):
-        return (f'revision unknown (the folder is no Git clone); this was written against '
+        return (f'revision unknown (the folder is not a Git clone); this was written against '
                 f'{WRITTEN_AGAINST}')
     changed = ', with local changes' if _git(path, 'status', '--porcelain') else ''
     if head.startswith(WRITTEN_AGAINST):

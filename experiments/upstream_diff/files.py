@@ -3,26 +3,28 @@ import difflib
 import os
 
 from experiments.upstream_diff.checks import Check, Section
-from interpretable_adv.cli import UserError
+from interpretable_adv.errors import UserError
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+OURS = 'interpretable_adv/'
 CORRESPONDING = {
-    'train.py': ['interpretable_adv/train.py', 'interpretable_adv/updaters.py',
-                 'interpretable_adv/iterators.py', 'interpretable_adv/training.py'],
-    'nets.py': ['interpretable_adv/nets.py', 'interpretable_adv/lstm.py',
-                'interpretable_adv/attacks.py', 'interpretable_adv/perturbations.py',
-                'interpretable_adv/neighbors.py', 'interpretable_adv/neighbor_table.py'],
-    'utils.py': ['interpretable_adv/data.py', 'interpretable_adv/text_files.py'],
-    'data/imdb/preprocess.py': ['interpretable_adv/imdb.py', 'interpretable_adv/tokens.py'],
-    'data/imdb/download.sh': ['interpretable_adv/imdb.py'],
-    'analysis.py': ['interpretable_adv/analysis.py', 'interpretable_adv/recording.py',
-                    'interpretable_adv/readings.py', 'interpretable_adv/records.py'],
-    'visualize.py': ['interpretable_adv/visualize.py', 'interpretable_adv/report.py'],
+    'train.py': [OURS + 'train.py', OURS + 'settings.py', OURS + 'updaters.py',
+                 OURS + 'data/iterators.py', OURS + 'runs/extensions.py'],
+    'nets.py': [OURS + 'nets.py', OURS + 'nn/lstm.py', OURS + 'attacks.py',
+                OURS + 'perturbations.py', OURS + 'neighbors/search.py',
+                OURS + 'neighbors/table.py'],
+    'utils.py': [OURS + 'data/corpus.py', OURS + 'data/text_files.py'],
+    'data/imdb/preprocess.py': [OURS + 'data/imdb.py', OURS + 'data/tokens.py'],
+    'data/imdb/download.sh': [OURS + 'data/imdb.py'],
+    'analysis.py': [OURS + 'analysis.py', OURS + 'evaluation/victim.py',
+                    OURS + 'evaluation/readings.py', OURS + 'evaluation/records.py'],
+    'visualize.py': [OURS + 'visualize.py', OURS + 'evaluation/heatmap.py',
+                     OURS + 'evaluation/report.py'],
     'pretrain.py': ['lm/pretrain.py', 'lm/updater.py', 'lm/extensions.py', 'lm/evaluation.py'],
     'lm_nets.py': ['lm/nets.py', 'lm/softmax.py'],
     'adaptive_softmax.py': ['lm/adaptive_softmax.py'],
-    'utils_pretrain.py': ['lm/streams.py', 'lm/texts.py'],
+    'utils_pretrain.py': ['lm/streams.py'],
 }
 
 

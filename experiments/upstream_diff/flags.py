@@ -35,8 +35,7 @@ def compare(recordings):
 
 def parser_of(module):
     """The argument parser that one of our commands builds."""
-    command = importlib.import_module(module)
-    return (getattr(command, 'make_parser', None) or command.build_parser)()
+    return importlib.import_module(module).make_parser()
 
 
 def compare_one(theirs, parser):

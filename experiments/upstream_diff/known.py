@@ -1,32 +1,22 @@
-"""README's list of differences, each with a line that demonstrates it where that is possible."""
+"""The list of differences, each with a line that demonstrates it where that is possible."""
 import ast
 import json
 import os
+import pathlib
 import re
 import tempfile
 import time
 
 import numpy as np
 
-from experiments.upstream_diff import corpus, recording
+from experiments.upstream_diff import corpus, differences, recording
 from experiments.upstream_diff.checks import Check, Section
 from experiments.upstream_diff.files import ROOT
 from experiments.upstream_diff.numbers import largest, run_here
-from interpretable_adv import attacks, checkpoints, data, neighbors, perturbations, train
-from interpretable_adv.cli import UserError
+from interpretable_adv import attacks, data, neighbors, perturbations, train
+from interpretable_adv.errors import UserError
 from interpretable_adv.nets import Classifier
-
-HEADING = '## Differences from upstream and from the paper'
-ROW = re.compile(r'\| ([UPD]\d+) \| (.+) \| (.+) \|')
-
-
-def listed(readme=None):
-    """README's differences: `(number, theirs, ours)`, `U` upstream's faults, `P` the paper."""
-    path = readme or os.path.join(ROOT, 'README.md')
-    with open(path, encoding='utf-8') as stream:
-        _, _, section = stream.read().partition(HEADING)
-    section = re.split(r'^## ', section, maxsplit=1, flags=re.MULTILINE)[0]
-    return [match.groups() for match in map(ROW.fullmatch, section.splitlines()) if match]
+from interpretable_adv.runs import checkpoints
 
 
 def compare(recordings, ours, clone=None):
@@ -38,12 +28,12 @@ def compare(recordings, ours, clone=None):
     """
     evidence = Evidence(recordings, ours, clone)
     checks = []
-    for number, theirs, here in listed():
-        shown = evidence.show(number)
-        checks.append(Check(number, None, f'{theirs}. Here: {here}.'
-                            + (f'\n→ {shown}' if shown else '')))
-    note = '' if checks else f'README.md has no section "{HEADING[3:]}"'
-    return Section("Known differences (README's list)", checks, note)
+    for group in differences.groups():
+        for entry in group.differences:
+            shown = evidence.show(entry.id)
+            checks.append(Check(entry.id, None, f'{entry.theirs}. Here: {entry.here}.'
+                                + (f'\n→ {shown}' if shown else '')))
+    return Section('Known differences (docs/differences.md)', checks)
 
 
 def runs_here(work):
@@ -93,7 +83,7 @@ class Evidence:
         missing = sorted({node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call)
                           and isinstance(node.func, ast.Name) and 'fce' in node.func.id}
                          - defined)
-        return f'utils.py calls {", ".join(missing)}, which nobody defines' if missing else None
+        return f'utils.py calls {", ".join(missing)}, which is not defined' if missing else None
 
     def u3(self):
         return self._both('demo_limit_vocab')
@@ -133,9 +123,8 @@ class Evidence:
         if self.clone is None:
             return None
         theirs = [name for name in sorted(os.listdir(self.clone)) if name.endswith('.py')]
-        ours = [os.path.join(package, name) for package in ('interpretable_adv', 'lm')
-                for name in sorted(os.listdir(os.path.join(ROOT, package)))
-                if name.endswith('.py')]
+        ours = [os.path.relpath(path, ROOT) for package in ('interpretable_adv', 'lm')
+                for path in sorted(pathlib.Path(ROOT, package).rglob('*.py'))]
         return (f'upstream: {_habits(self.clone, theirs)}; here: {_habits(ROOT, ours)}')
 
     def u9(self):
@@ -243,7 +232,7 @@ class Evidence:
             return None
         here = self._ours(name)
         text = f'{prefix}upstream ' + (f'stops: {_short(there["error"])}' if there['error']
-                                       else 'goes on without a word')
+                                       else 'continues silently')
         if here is None:
             return text
         done = len(here['steps'])

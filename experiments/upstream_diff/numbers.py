@@ -14,7 +14,7 @@ from experiments.upstream_diff.checks import (
     Check,
     Section,
 )
-from interpretable_adv import checkpoints
+from interpretable_adv.runs import checkpoints
 
 STEPS = ('classifier_adv', 'classifier_iadv', 'classifier_vat', 'classifier_ivat',
          'classifier_adv_2layers')

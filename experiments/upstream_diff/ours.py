@@ -16,13 +16,14 @@ import numpy as np
 
 from experiments.upstream_diff.recorder import Enough, Recorder, parameters
 from experiments.upstream_diff.stand_ins import replaced
-from interpretable_adv import analysis, attacks, checkpoints, data, train, updaters
-from interpretable_adv.adam import Adam, GradientClipping
-from interpretable_adv.cli import UserError
+from interpretable_adv import analysis, attacks, data, train, updaters
 from interpretable_adv.data import Split
-from interpretable_adv.iterators import ReviewIterator
-from interpretable_adv.neighbor_table import NeighborTable
-from interpretable_adv.nets import Classifier, predict
+from interpretable_adv.data.iterators import ReviewIterator
+from interpretable_adv.errors import UserError
+from interpretable_adv.neighbors import NeighborTable
+from interpretable_adv.nets import Classifier, load_classifier, predict
+from interpretable_adv.nn.adam import Adam, GradientClipping
+from interpretable_adv.runs import checkpoints
 from lm import pretrain
 from lm.nets import RNNForLM
 
@@ -219,7 +220,7 @@ def evaluate(model, data_dir, words):
     corpus = data.load(data_dir)
     if corpus.words != words:
         raise UserError(f'{data_dir} has another vocabulary than {model}')
-    return predict(checkpoints.load_classifier(model), corpus.test.sequences)
+    return predict(load_classifier(model), corpus.test.sequences)
 
 
 if __name__ == '__main__':

@@ -3,7 +3,7 @@
     python -m experiments.upstream_diff.record PLAN.json
 
 The plan names the clone, a folder for results and jobs. A job that fails leaves its error in
-its result; the others go on.
+its result; the others still run.
 """
 import argparse
 import contextlib
@@ -138,7 +138,7 @@ def _execute(clone, program, argv, folder, recorder=None):
     finally:
         os.chdir(here)
         sys.argv = old_argv
-        # The next program imports upstream's modules anew, under the stand-ins of its own.
+        # The next program imports upstream's modules again, under its own stand-ins.
         for name in set(sys.modules) - old_modules:
             if (getattr(sys.modules[name], '__file__', None) or '').startswith(clone):
                 del sys.modules[name]

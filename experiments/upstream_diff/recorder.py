@@ -16,7 +16,7 @@ class Recorder(chainer.LinkHook):
     """Records the passes of the first step, all losses, and the parameters at both ends.
 
     Args:
-        stop: end the program after so many updates; 0: let it come to its end.
+        stop: end the program after this many updates; 0: let it finish.
 
     Attributes:
         passes: of the first step, `{'ids', 'inputs', 'lengths', 'logits'}` each: word ids, what

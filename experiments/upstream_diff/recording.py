@@ -15,9 +15,10 @@ import numpy as np
 
 from experiments.upstream_diff import corpus
 from experiments.upstream_diff.files import ROOT
-from interpretable_adv import checkpoints, data
-from interpretable_adv.cli import UserError
+from interpretable_adv import data
+from interpretable_adv.errors import UserError
 from interpretable_adv.nets import Classifier
+from interpretable_adv.runs import checkpoints
 from lm.nets import RNNForLM
 from lm.streams import StreamIterator
 

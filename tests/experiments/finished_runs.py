@@ -4,7 +4,8 @@ import json
 
 import numpy as np
 
-from interpretable_adv import train
+from interpretable_adv import settings, train
+from interpretable_adv.methods import METHODS, AttackSettings
 from lm import pretrain
 
 N_TEST = 400
@@ -18,13 +19,13 @@ def write_json(path, value):
 def write_classifier(folder, method, seed, test, dev=None, flags=(), n_test=N_TEST):
     """A run whose saved predictions have exactly the accuracy `test` (in per cent)."""
     run = folder / f'{method}_seed{seed}'
-    kind = 'baseline' if method == 'pretrained' else method
-    settings = vars(train.parse([
+    kind = METHODS[method].trained_by
+    flags = vars(train.parse([
         '--preset', 'paper', '--method', kind, '--random_seed', str(seed), '--out', str(run),
         '--data_dir', str(folder / 'data'), *flags]))
-    write_json(run / 'args.json', {**settings, 'vocab_sha256': 'v'})
+    write_json(run / 'args.json', {**flags, 'vocab_sha256': 'v'})
     write_json(run / 'result.json', {
-        'method': kind, 'seed': seed, 'n_epoch': settings['n_epoch'], 'best_epoch': 2,
+        'method': kind, 'seed': seed, 'n_epoch': flags['n_epoch'], 'best_epoch': 2,
         'dev_accuracy': test if dev is None else dev, 'test_accuracy': test})
     write_json(run / 'log', [{'epoch': 1}])
     labels = np.arange(n_test) % 2
@@ -39,9 +40,9 @@ def write_classifier(folder, method, seed, test, dev=None, flags=(), n_test=N_TE
 
 def write_lm(folder, perplexity=101.5, flags=()):
     run = folder / 'lm_seed1'
-    settings = vars(pretrain.parse(['--preset', 'paper', *flags]))
-    write_json(run / 'args.json', {**settings, 'vocab_sha256': 'v'})
-    write_json(run / 'result.json', {'epoch': settings['epoch'], 'test_perplexity': perplexity})
+    flags = vars(pretrain.parse(['--preset', 'paper', *flags]))
+    write_json(run / 'args.json', {**flags, 'vocab_sha256': 'v'})
+    write_json(run / 'result.json', {'epoch': flags['epoch'], 'test_perplexity': perplexity})
 
 
 def write_table2(folder, examples=(21246, 3754, 25000, 50000)):
@@ -55,7 +56,9 @@ def write_table2(folder, examples=(21246, 3754, 25000, 50000)):
 
 
 def perplexity_row(method, epsilon, gap, flipped=20.0):
+    attack = AttackSettings(epsilon, k=15)
     return {'method': method, 'epsilon': epsilon, 'norm_per_word': 0.1, 'words_moved': 25.0,
+            'settings': settings.as_flags(attack, method),
             'scores': {name: {'perplexity': 100 + factor * gap, 'gap': factor * gap,
                               'flipped': flipped, 'accuracy': 70.0}
                        for name, factor in (('continuous', 1), ('nearest', 2),
@@ -69,5 +72,5 @@ def write_perplexity(folder, kind='perplexity', seed=1, shift=0.0, sweep=False):
     rates = {method: {'10': 0.5, '25': 1.5, '50': None} for method in
              ('adv', 'iadv', 'spgd', 'adv_sparse', 'random')}
     write_json(folder / f'{kind}_seed{seed}' / 'perplexity.json', {
-        'n_reviews': 200, 'split': 'test', 'nn_k': 15, 'rows': rows, 'sweep': [],
+        'n_reviews': 200, 'split': 'test', 'rows': rows, 'sweep': [],
         'gap_at_flip_rate': {'continuous': rates} if sweep else {}})

@@ -15,8 +15,9 @@ import numpy as np
 
 from experiments import plan as plans
 from experiments import presets
-from interpretable_adv import data, devices, distributed, train
-from lm import pretrain, texts
+from interpretable_adv import data, train
+from interpretable_adv.runs import devices, distributed
+from lm import pretrain, streams
 
 N_VOCAB, TRAIN_VOCAB = 87008, 66825  # of IMDB
 SEED = 1
@@ -58,7 +59,7 @@ def lm_settings(out):
 
 def lm_trainer(corpus, out):
     settings = lm_settings(out)
-    text = texts.from_corpus(corpus)
+    text = streams.from_corpus(corpus)
     model = pretrain.build_model(settings, corpus.n_vocab)
     trainer, _ = pretrain.build_trainer(settings, model, text, {}, distributed.ALONE)
     return trainer

@@ -22,8 +22,14 @@ def interpreter(version):
 def copy(root, tmp_path):
     """The repository as a new clone would be, in a folder with a space in its name."""
     target = tmp_path / 'a folder'
-    shutil.copytree(root, target, ignore=shutil.ignore_patterns(
-        '.git', '.venv', '*.so', 'build', '__pycache__', '.hypothesis', 'runs', '.*_cache'))
+    everywhere = shutil.ignore_patterns('.git', '.venv', '*.so', 'build', '__pycache__',
+                                        '.hypothesis', '.*_cache')
+
+    def ignored(folder, names):
+        own = {'runs', 'data'} if pathlib.Path(folder).name == 'experiments' else set()
+        return {*everywhere(folder, names), *(own & set(names))}
+
+    shutil.copytree(root, target, ignore=ignored)
     return target
 
 

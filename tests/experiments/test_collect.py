@@ -1,15 +1,11 @@
 import gzip
 import json
-import shutil
 
 import numpy as np
 import pytest
 
-from experiments import collect, paper_tables, readme_tables, results, tables
-from interpretable_adv.cli import UserError
-
-README = ('# Title\n\n<!-- tables of experiments/results/small -->\nold\n<!-- end of tables -->\n\n'
-          'Text after it.\n')
+from experiments import collect, paper_tables, results, tables
+from interpretable_adv.errors import UserError
 
 
 @pytest.fixture
@@ -86,42 +82,3 @@ def test_paths_are_replaced_as_a_whole(text, expected):
 def test_nothing_to_collect(tmp_path):
     with pytest.raises(UserError, match='no finished run'):
         collect.collect(str(tmp_path), 'data', str(tmp_path / 'results'))
-
-
-# README -------------------------------------------------------------------------------------
-
-def test_readme_gets_the_tables_and_nothing_else_changes(collected):
-    root = collected.parents[2]
-    text = readme_tables.filled(README, root)
-    assert text.startswith('# Title\n\n<!-- tables of experiments/results/small -->\n\n**Table 3')
-    assert text.endswith('<!-- end of tables -->\n\nText after it.\n')
-    assert '| Pretrained w/ AdvT-Text | 93.58 | 94.00 | 93.50 ± 0.71 (2) |' in text
-    assert '\nold\n' not in text
-    assert readme_tables.filled(text, root) == text
-
-
-def test_readme_without_results_says_so(collected):
-    shutil.rmtree(collected)
-    assert 'No results are committed yet.' in readme_tables.filled(README, collected.parents[2])
-
-
-def test_readme_without_a_place(tmp_path):
-    with pytest.raises(UserError, match='no place for tables'):
-        readme_tables.filled('# Title\n', tmp_path)
-
-
-def test_check_tells_an_outdated_readme(tmp_path, monkeypatch, collected, capsys):
-    monkeypatch.setattr(readme_tables, 'ROOT', collected.parents[2])
-    path = tmp_path / 'README.md'
-    path.write_text(README, encoding='utf-8')
-    with pytest.raises(UserError, match='not what the results give'):
-        readme_tables.main(['--readme', str(path), '--check'])
-    readme_tables.main(['--readme', str(path)])
-    readme_tables.main(['--readme', str(path), '--check'])
-    assert 'is up to date' in capsys.readouterr().out
-
-
-def test_the_projects_readme_shows_the_committed_results(root):
-    text = (root / 'README.md').read_text(encoding='utf-8')
-    assert '<!-- tables of experiments/results/small' in text
-    assert readme_tables.filled(text, root) == text

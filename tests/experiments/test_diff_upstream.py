@@ -7,8 +7,17 @@ import numpy as np
 import pytest
 
 from experiments.upstream_diff import __main__ as command
-from experiments.upstream_diff import clone, files, flags, known, numbers, recording, report
-from interpretable_adv.cli import UserError
+from experiments.upstream_diff import (
+    clone,
+    differences,
+    files,
+    flags,
+    known,
+    numbers,
+    recording,
+    report,
+)
+from interpretable_adv.errors import UserError
 from tests.experiments import stand_in
 
 FAULTS, CHOICES = 11, 17  # of upstream, and where the paper leaves something open
@@ -80,12 +89,12 @@ def test_a_faithful_clone_agrees_and_is_left_alone(diff, tmp_path):
                      'written here, read by upstream'):
             assert checks[f'Checkpoints of the {kind}'][name]['agrees'], (kind, name)
 
-    shown = checks["Known differences (README's list)"]
+    shown = checks['Known differences (docs/differences.md)']
     for number, upstream, here in (
             ('U1', 'CUDA', '1 step done'), ('U2', "'use_bilstm'", 'done'),
             ('U2', 'Replacement index', 'load_file_preprocess_fce'),
             ('U3', 'out of bounds', '1 step done'), ('U5', 'zero-size', '3 steps done'),
-            ('U6', 'goes on without a word', 'no_such_snapshot'),
+            ('U6', 'continues silently', 'no_such_snapshot'),
             ('U7', 'lacks --use_attn_d', 'use_unlabled_to_vocab = 0'),
             ('U8', '2 files import pickle, 1 opens', 'here: 0 files import pickle, 0 opens'),
             ('U9', '24', '1 step done'), ('U10', 'upstream shows', 'accuracy_adv'),
@@ -132,7 +141,7 @@ def test_a_planted_difference_is_found_and_named(tmp_path, capsys, plants, secti
 
 @pytest.mark.parametrize('arguments, part', [
     ([], 'give either the path of a clone or --golden'),
-    (['nowhere'], 'nowhere is no folder'),
+    (['nowhere'], 'nowhere is not a folder'),
     (['--golden', 'nowhere'], 'no such folder'),
     (['.', '--sections', 'flags,taste'], 'taste is not one of'),
     (['.', '--full', 'nowhere'], 'imdb_pos_train.txt'),
@@ -291,15 +300,24 @@ def test_a_step_with_other_passes_is_refused():
         recording.classifier_step({}, 'ivat')
 
 
-# README -------------------------------------------------------------------------------------
+# The list ------------------------------------------------------------------------------------
 
-def test_readme_lists_every_difference_once():
-    numbered = [number for number, _, _ in known.listed()]
+def test_every_difference_is_listed_once():
+    listed = [entry for group in differences.groups() for entry in group.differences]
+    numbered = [entry.id for entry in listed]
     assert len(set(numbered)) == len(numbered)
     assert numbered[:FAULTS] == [f'U{number}' for number in range(1, FAULTS + 1)]
     assert numbered[FAULTS:FAULTS + CHOICES] == [
         f'P{number}' for number in range(1, CHOICES + 1)]
-    assert all(theirs.strip() and ours.strip() for _, theirs, ours in known.listed())
+    assert all(entry.theirs.strip() and entry.here.strip() for entry in listed)
+
+
+def test_the_page_shows_the_list(root):
+    page = (root / 'docs' / 'differences.md').read_text(encoding='utf-8')
+    assert page == differences.markdown()
+    for group in differences.groups():
+        for entry in group.differences:
+            assert f'| {entry.id} | {entry.theirs} | {entry.here} |' in page
 
 
 def test_what_demonstrates_the_papers_choices():

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from experiments.__main__ import main
-from interpretable_adv.cli import UserError
+from interpretable_adv.errors import UserError
 
 
 def call(root, folder, *arguments, **environment):
@@ -24,7 +24,7 @@ def test_dry_run_of_the_papers_size(root, tmp_path):
     assert len(trainings) == 10 and all('--preset paper' in line for line in trainings)
     assert all(line.startswith('python -m ') for line in commands)
     assert f"--out '{tmp_path}/my runs/spgd_seed2' --gpu 0" in done.stdout  # relative to the caller
-    assert last == (f'# {len(commands)} commands: 0 finished, 0 to go on with, '
+    assert last == (f'# {len(commands)} commands: 0 finished, 0 to resume, '
                     f'{len(commands)} to start')
     assert not list(tmp_path.iterdir())
 

@@ -5,7 +5,8 @@ import re
 import pytest
 
 from experiments import paper_tables, results, tables
-from interpretable_adv.cli import UserError
+from interpretable_adv import paper
+from interpretable_adv.errors import UserError
 from tests.experiments import finished_runs
 
 
@@ -18,12 +19,11 @@ def cells(table):
 
 def test_the_papers_numbers_are_the_papers(shared):
     text = (shared / 'paper.tex').read_text(encoding='utf-8')
-    for value in [*paper_tables.PAPER_TABLE1.values(), *paper_tables.PAPER_TABLE3.values()]:
+    for value in [*paper.PERPLEXITY.values(), *paper.ACCURACY.values(), paper.LM_PERPLEXITY]:
         assert f'{value:.2f}' in text
     for split in ('train', 'dev', 'test', 'unlabeled'):
-        assert f'{paper_tables.PAPER_TABLE2[split]["examples"]:,}' in text
-    gap = paper_tables.PAPER_TABLE1['spgd'] - paper_tables.PAPER_TABLE1['none']
-    assert f'{gap:.2f}' == '1.09'
+        assert f'{paper.DATASET[split]["examples"]:,}' in text
+    assert paper.GAP == {'adv': 4.60, 'iadv': 5.93, 'spgd': 1.09}
 
 
 # Table 3 ------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def test_seeds_that_differ_between_methods_are_told(results_folder):
 
 def test_runs_that_do_not_belong_together_are_refused(results_folder):
     finished_runs.write_classifier(results_folder, 'adv', 3, 93, flags=['--xi_var', '2'])
-    with pytest.raises(UserError, match='adv_seed3 do not belong into one table .xi_var was 5'):
+    with pytest.raises(UserError, match='adv_seed3 cannot be combined in one table .xi_var was 5'):
         paper_tables.table3(str(results_folder))
 
 
@@ -144,18 +144,48 @@ def test_table1(results_folder):
                                   '+12.00', '+1,800.00', '20.0', '0.100', '25.0']
     assert rows['SPGD'][3:5] == ['101.50', '+1.50']
     assert rows['None (ground-truth corpus)'][:5] == ['', '117.93', '+0.00', '100.00', '+0.00']
-    assert rows['Control: AdvT-Text, sparsified only'][1:3] == ['–', '–']
+    assert rows['Control: AdvT-Text, sparsified'][1:3] == ['–', '–']
     assert len([row for row in table.rows if row is None]) == 2
 
 
-@pytest.mark.parametrize('flag, value, note', [
-    ('--xi_var', '2.5', 'Trained with another ε: iAdvT-Text 2.5.'),
-    ('--nn_k', '10', 'Trained with another K than 15: iAdvT-Text 10.')])
-def test_other_settings_in_training_are_noted(results_folder, flag, value, note):
-    assert 'Trained with' not in ' '.join(paper_tables.table1(str(results_folder)).notes)
+@pytest.mark.parametrize('method, flags, setting', [
+    ('iadv', ['--xi_var', '2.5'], 'ε 2.5 (15)'),
+    ('iadv', ['--nn_k', '10'], 'K 10 (15)'),
+    ('adv', ['--mask_eos', '1'], 'mask_eos 1 (0)'),
+    ('adv', ['--norm_sentence_level', '0'], 'norm_sentence_level 0 (1)'),
+    ('spgd', ['--sparsity', '0.5', '--spgd_toward_only', '1'],
+     'σ 0.5 (0.75), spgd_toward_only 1 (0)'),
+    ('spgd', ['--sparsity_rank', 'projected'], 'sparsity_rank projected (raw)')])
+def test_other_settings_in_training_are_noted(results_folder, method, flags, setting):
+    assert 'was trained with' not in ' '.join(paper_tables.table1(str(results_folder)).notes)
     for seed in (1, 2):
-        finished_runs.write_classifier(results_folder, 'iadv', seed, 94, flags=[flag, value])
-    assert note in paper_tables.table1(str(results_folder)).notes
+        finished_runs.write_classifier(results_folder, method, seed, 94, flags=flags)
+    title = paper_tables.attack_title(method)
+    notes = [note for note in paper_tables.table1(str(results_folder)).notes
+             if 'was trained with' in note]
+    assert len(notes) == 1
+    assert sorted(notes[0].partition(';')[0].partition(' was trained with ')[2].split(', ')) == (
+        sorted(setting.split(', ')))
+    assert notes[0].startswith(title)
+
+
+def test_settings_that_an_attack_does_not_use_are_not_noted(results_folder):
+    for seed in (1, 2):
+        finished_runs.write_classifier(results_folder, 'adv', seed, 94,
+                                       flags=['--sparsity', '0.5', '--nn_k', '3'])
+    assert 'was trained with' not in ' '.join(paper_tables.table1(str(results_folder)).notes)
+
+
+def test_results_without_settings_per_attack_are_marked(results_folder):
+    for path in results_folder.glob('perplexity*/perplexity.json'):
+        content = json.loads(path.read_text(encoding='utf-8'))
+        for row in content['rows']:
+            del row['settings']
+        path.write_text(json.dumps({**content, 'nn_k': 12, 'sparsity': 0.75}), encoding='utf-8')
+    notes = '\n'.join(paper_tables.table1(str(results_folder)).notes)
+    assert 'Measured before every attack took its settings from its classifier: K = 12' in notes
+    assert 'iAdvT-Text was trained with K 15 (12);' in notes
+    assert 'AdvT-Text was trained with K' not in notes.replace('iAdvT-Text was trained', '')
 
 
 def test_equal_strength(results_folder):
@@ -195,7 +225,7 @@ def test_table2_says_whether_it_is_the_papers(tmp_path):
     finished_runs.write_table2(tmp_path, (21246, 3754, 24999, 50000))
     assert paper_tables.table2(str(tmp_path)).notes == ["Some numbers differ from the paper's."]
     finished_runs.write_table2(tmp_path, (2000, 400, 1000, 3000))
-    assert paper_tables.table2(str(tmp_path)).notes == ["Another corpus than the paper's."]
+    assert paper_tables.table2(str(tmp_path)).notes == ["Not the paper's corpus."]
 
 
 def test_all_tables_have_all_forms(results_folder, tmp_path):

@@ -2,7 +2,8 @@ import pytest
 
 from experiments import presets
 from interpretable_adv import train
-from interpretable_adv.cli import UserError
+from interpretable_adv.errors import UserError
+from interpretable_adv.methods import METHODS
 from lm import pretrain
 
 
@@ -25,7 +26,7 @@ def test_presets_of_the_project():
 def test_preset_paper_is_appendix_b(method, expected):
     preset = presets.load('paper')
     arguments = presets.arguments(preset.merged('train', method))
-    settings = vars(train.parse([*arguments, '--method', presets.METHODS[method]]))
+    settings = vars(train.parse([*arguments, '--method', METHODS[method].trained_by]))
     shared = {'emb_dim': 256, 'hidden_dim': 1024, 'hidden_cls_dim': 30, 'alpha': 0.001,
               'clip': 4.0, 'update_nearest_batch': 50, 'min_count': 1, 'lower': 0}
     for name, value in {**shared, **expected}.items():

@@ -17,7 +17,7 @@ import pytest
 from experiments import plan as plans
 from experiments import presets, runner, state
 from experiments.plan import Job
-from interpretable_adv.cli import UserError
+from interpretable_adv.errors import UserError
 
 # Acts like a training command: writes args.json, one line of log per epoch, a snapshot, and at the
 # end its result. What happens is noted in calls.txt.
@@ -105,7 +105,7 @@ def test_an_interrupted_run_is_resumed(place):
     log = place / 'runs/adv/log'
     log.write_text(json.dumps(json.loads(log.read_text())[:1]))
     assert kinds(place, plan) == {'adv': state.RESUME}
-    assert 'adv goes on' in run(place, plan)
+    assert 'adv resumes' in run(place, plan)
     assert calls(place) == ['adv', 'adv resumed']
     record = json.loads((place / 'jobs/adv.json').read_text())
     assert [command.endswith('--resume') for command in record['commands']] == [False, True]
@@ -336,7 +336,7 @@ def test_dry_run_prints_commands_and_runs_nothing(place):
     runner.dry_run(plan, str(place / 'jobs'), lines.append)
     assert len(lines) == 4 and lines[0].startswith('python -m stand_in --out')
     assert lines[2].endswith('table/out.txt') and ' > ' in lines[2]
-    assert lines[3] == '# 3 commands: 0 finished, 0 to go on with, 3 to start'
+    assert lines[3] == '# 3 commands: 0 finished, 0 to resume, 3 to start'
     assert not (place / 'runs').exists() and not (place / 'jobs').exists()
 
 
@@ -379,9 +379,12 @@ def test_commands_of_a_preset():
     assert pretrained.needs == ('data', 'lm_seed1')
     assert (spgd.settings['xi_var'], spgd.settings['n_epoch'], spgd.settings['gpu']) == (9, 3, -1)
     assert spgd.command[-2:] == ('--gpu', '0')
-    attack = plan['perplexity_seed7'].command
-    assert attack[attack.index('--epsilon') + 1] == 'adv=5,iadv=15,spgd=9'
-    assert attack.count('--epsilon') == 1
+    # Attacks take their settings from the classifiers; the preset's own choice is passed on.
+    flags = {'--epsilon', '--nn_k', '--sparsity', '--spgd_iters'}
+    assert not flags & set(plan['perplexity_seed7'].command)
+    small = plans.perplexity_job(presets.load('small'), places, 7).command
+    assert small[small.index('--epsilon') + 1] == 'adv=5,iadv=15,spgd=25'
+    assert flags & set(small) == {'--epsilon'}
     assert set(plan['perplexity_seed7'].needs) == {'lm_seed1', 'adv_seed7', 'iadv_seed7',
                                                    'spgd_seed7'}
     assert plan['perplexity_common_sweep_seed7'].needs == ('lm_seed1', 'pretrained_seed7')

@@ -58,7 +58,7 @@ def test_multi_node_job(root, golden, tmp_path):
     assert ', 2 processes' in done.stdout
     done = run(root, 'multi_node.sh', *flags, '--n_epoch', 2, **environment)
     assert done.returncode == 0, done.stderr
-    assert 'going on after step' in done.stdout
+    assert 'resuming after step' in done.stdout
     assert json.loads((tmp_path / 'result.json').read_text())['n_epoch'] == 2
 
 

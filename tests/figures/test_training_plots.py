@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from interpretable_adv import cli
-from interpretable_adv.cli import UserError
+from interpretable_adv.errors import UserError
 
 
 def load(root, name):
@@ -113,7 +113,7 @@ def test_points_pair_gap_and_accuracy(tmp_path, gaps):
     points = gaps.collect([table], 'continuous')
     assert [tuple(point) for point in points] == [('adv', 90.0, 1.0, 0.0),
                                                   ('spgd', 91.0, 2.0, 10.0)]
-    axes = gaps.make_figure(points, paper=True).axes[0]
+    axes = gaps.make_figure(points, show_paper=True).axes[0]
     drawn = {line.get_label(): line.get_xydata()[0].tolist() for line in axes.lines
              if not line.get_label().startswith('_')}
     assert drawn['AdvT-Text, 0 % flipped'] == [90.0, 1.0]

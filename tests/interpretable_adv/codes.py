@@ -3,7 +3,7 @@ import contextlib
 
 import pytest
 
-from interpretable_adv import kernels
+from interpretable_adv.nn import kernels
 
 VARIANTS = ['plain', 'avx2', 'avx512']
 CODES = ['numpy'] + VARIANTS

@@ -6,17 +6,10 @@ import chainer.functions as F
 import numpy as np
 import pytest
 
-from interpretable_adv import (
-    analysis,
-    checkpoints,
-    cli,
-    data,
-    nets,
-    perturbations,
-    recording,
-    records,
-)
-from interpretable_adv.cli import UserError
+from interpretable_adv import analysis, cli, data, nets, perturbations
+from interpretable_adv.errors import UserError
+from interpretable_adv.evaluation import records
+from interpretable_adv.runs import checkpoints
 
 METHODS = ('adv', 'iadv', 'spgd')
 
@@ -130,7 +123,7 @@ def nearest_neighbors(table, word, count, limit):
 
 
 def test_records_say_what_the_attacks_do(recorded, corpus, model_path):
-    model = checkpoints.load_classifier(model_path)
+    model = nets.load_classifier(model_path)
     table = model.word_embed.W.array
     unit = table / np.linalg.norm(table, axis=1, keepdims=True)
     assert len(recorded) == 3 * 24
@@ -338,7 +331,8 @@ def test_upstreams_flags_and_abbreviations(shared):
     for entry in flags:
         name = entry['flags'][0].lstrip('-')
         assert defaults[name] == entry['default'], name
-        value = {'int': '1', 'float': '0.5', 'str': 'x'}.get(entry.get('type'), 'imdb')
+        value = {'int': '2' if name == 'n_class' else '1', 'float': '0.5', 'str': 'x'}.get(
+            entry.get('type'), 'imdb')
         expected = kinds.get(entry.get('type'), str)(value)
         for flag in entry['flags']:
             assert vars(parser.parse_args([flag, value]))[name] == expected
@@ -389,34 +383,12 @@ def test_perplexities_in_records(tmp_path, data_dir, corpus, model_path, languag
         assert len({round(value, 2) for value in record['perplexity'].values()}) == 1
 
 
-def test_continuous_perplexity_adds_the_perturbation_to_the_vectors(corpus, language_model):
-    sequences = [corpus.test.sequences[i] for i in (3, 0, 8)]
-    ids = np.concatenate(sequences)
-    shift = np.random.RandomState(0).normal(size=(len(ids), 6)).astype('f')
-    found = recording.Perplexities(language_model).attacked(
-        sequences, {'perturbation': shift, 'nearest': ids, 'toward': ids})
-    vectors = np.split(language_model.embed.W.array[ids] + shift,
-                       np.cumsum([len(sequence) for sequence in sequences])[:-1])
-    assert found['continuous'] == pytest.approx(
-        [reference_perplexity(language_model, *pair) for pair in zip(vectors, sequences)], rel=1e-3)
-
-
-def test_perplexities_that_do_not_exist(corpus, language_model):
-    measure = recording.Perplexities(language_model)
-    one_word, review = np.array([0], 'i'), corpus.test.sequences[0]
-    assert measure.clean([one_word, review])[0] is None
-    assert measure.clean([one_word, review])[1] > 1
-    ids = np.concatenate([one_word, review])
-    narrow = {'perturbation': np.zeros((len(ids), 5), 'f'), 'nearest': ids, 'toward': ids}
-    assert measure.attacked([one_word, review], narrow)['continuous'] == [None, None]
-
-
 # Errors -------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize('flags, message', [
     (['--model', ''], '--model is missing'),
     (['--model', 'absent.model'], 'absent.model'),
-    (['--model', 'adv=absent.model', '--methods', 'adv,iadv'], 'nothing for the method iadv'),
+    (['--model', 'adv=absent.model', '--methods', 'adv,iadv'], 'no value for the method iadv'),
     (['--methods', 'advt'], 'advt is not one of'),
     (['--epsilon', 'much'], '--epsilon much'),
     (['--epsilon', 'adv=-1', '--methods', 'adv'], '--epsilon -1'),
@@ -461,21 +433,10 @@ def test_a_failure_on_the_way_leaves_the_old_records(tmp_path, data_dir, model_p
             raise UserError('stopped')
         return []
 
-    monkeypatch.setattr(analysis, 'make_records', fail_in_second_batch)
+    monkeypatch.setattr(records, 'make_records', fail_in_second_batch)
     with pytest.raises(UserError, match='stopped'):
         run(data_dir, model_path, out, '--methods', 'adv', '--batchsize', '4')
     assert out.read_text() == 'old\n' and [file.name for file in tmp_path.iterdir()] == ['r.jsonl']
-
-
-@pytest.mark.parametrize('text, expected', [
-    ('', {}),
-    ('m', {'adv': 'm', 'iadv': 'm'}),
-    ('a=b/c,d', {'adv': 'a=b/c,d', 'iadv': 'a=b/c,d'}),  # a path may look like this
-    ('adv=x, iadv=y', {'adv': 'x', 'iadv': 'y'}),
-    ('adv=x=1,iadv=y,spgd=z', {'adv': 'x=1', 'iadv': 'y', 'spgd': 'z'}),
-])
-def test_values_per_method(text, expected):
-    assert analysis.per_method(text, ['adv', 'iadv'], '--model') == expected
 
 
 def test_summary_and_progress(tmp_path, data_dir, model_path, capsys):
@@ -484,8 +445,3 @@ def test_summary_and_progress(tmp_path, data_dir, model_path, capsys):
     assert '24 of 24 reviews' in output.err
     assert 'adv: ε 5,' in output.out and '100.0 % of words moved' in output.out
     assert 'spgd: ε 25,' in output.out and '24 reviews, 2 methods' in output.out
-
-
-def test_tiny_norms_do_not_round_to_rest():
-    values = recording._rounded(np.array([0.0, 1.23456789e-7, 0.123456789, 3.0]))
-    assert values == [0.0, 1.235e-7, 0.123457, 3.0]

@@ -72,10 +72,10 @@ def test_spgd_keeps_its_promises(seed, lengths, sparsity):
         assert review.sum() == int((1 - sparsity) * n + 1e-9)
     assert not attacked.perturbation[~moves].any()
     embeddings = model.word_embed.W.array
-    for word, target, vector in zip(ids, attacked.chosen, attacked.perturbation):
-        if target >= 0:
-            assert target in table[word]
-            direction = embeddings[target] - embeddings[word]
+    assert attacked.chosen.min() >= -1 and attacked.chosen.max() < K
+    for word, chosen, vector in zip(ids, attacked.chosen, attacked.perturbation):
+        if chosen >= 0:
+            direction = embeddings[table[word, chosen]] - embeddings[word]
             cosine = direction @ vector / (
                 np.linalg.norm(direction) * np.linalg.norm(vector) + 1e-12)
             assert np.linalg.norm(vector) < 1e-4 or abs(abs(cosine) - 1) < 1e-3
@@ -141,3 +141,69 @@ def test_divergence_is_zero_at_its_own_logits_and_positive_elsewhere():
     p, q = F.softmax(logits).array, F.softmax(other).array
     np.testing.assert_allclose(
         loss(chainer.Variable(other)).array, (p * np.log(p / q)).sum() / 4, rtol=1e-5)
+
+
+# Controls -------------------------------------------------------------------------------------
+
+def test_controls():
+    lengths = [14, 3, 1, 30, 9, 9, 2, 22]
+    model, ids, labels, _ = random_case(8, lengths)
+    loss = attacks.own_losses(labels)
+
+    def attack(kind, *arguments):
+        return kind(*arguments)(model, ids, lengths, loss).perturbation
+
+    adv = attack(attacks.AdvT, 2.0)
+    sparse = attack(attacks.SparseAdvT, 2.0, 0.75)
+    noise = attack(attacks.RandomDirections, 2.0, 7)
+    again = attack(attacks.RandomDirections, 2.0, 7)
+    other = attack(attacks.RandomDirections, 2.0, 8)
+    norms = np.linalg.norm(adv, axis=1)
+    np.testing.assert_allclose(np.linalg.norm(noise, axis=1), norms, rtol=1e-5)
+    np.testing.assert_array_equal(noise, again)
+    assert (noise != other).any()
+    end = 0
+    for length in lengths:
+        part = slice(end, end + length)
+        kept = np.flatnonzero(sparse[part].any(axis=1))
+        assert len(kept) == length // 4
+        largest = np.argsort(-norms[part], kind='stable')[:len(kept)]
+        np.testing.assert_array_equal(kept, np.sort(largest))
+        np.testing.assert_array_equal(sparse[part][kept], adv[part][kept])
+        end += length
+
+
+def test_random_directions_of_a_review_do_not_depend_on_its_batch():
+    lengths = [5, 9]
+    model, ids, labels, _ = random_case(9, lengths)
+    attack = attacks.RandomDirections(2.0, seed=7)
+    together = attack(model, ids, lengths, attacks.own_losses(labels)).perturbation
+    alone = attack(model, ids[5:], [9], attacks.own_losses(labels[1:])).perturbation
+    np.testing.assert_allclose(together[5:], alone, atol=1e-5)
+    directions = together / np.linalg.norm(together, axis=1, keepdims=True)
+    assert np.abs(directions @ directions.T - np.eye(14)).max() < 0.999  # each its own
+
+
+def test_no_attack_leaves_every_word_where_it_is():
+    model, ids, labels, _ = random_case(9, [5, 9])
+    attacked = attacks.NoAttack(3.0)(model, ids, [5, 9], attacks.own_losses(labels))
+    assert attacked.perturbation.shape == (14, 6) and attacked.perturbation.dtype == np.float32
+    assert not attacked.perturbation.any()
+    assert attacked.first_loss is None and attacked.chosen is None
+
+
+# What SPGD says of its words ------------------------------------------------------------------
+
+@pytest.mark.parametrize('rank', ['raw', 'projected'])
+def test_spgd_tells_which_words_move_away_from_what_they_chose(rank):
+    lengths = [8, 3, 12]
+    model, ids, labels, table = random_case(3, lengths)
+    attacked = attacks.SPGD(7.0, table, 0.25, rank=rank)(
+        model, ids, lengths, attacks.mean_loss(labels))
+    embeddings = model.word_embed.W.array
+    moves = np.flatnonzero(attacked.chosen >= 0)
+    assert not attacked.away[attacked.chosen < 0].any()
+    steps = embeddings[table[ids[moves], attacked.chosen[moves]]] - embeddings[ids[moves]]
+    along = (attacked.perturbation[moves] * steps).sum(axis=1)
+    np.testing.assert_array_equal(attacked.away[moves], along < 0)
+    assert attacked.away.any() and not attacked.away[moves].all()

@@ -2,11 +2,12 @@
 import pytest
 
 from interpretable_adv import cli
+from interpretable_adv.errors import UserError
 
 
 def test_a_user_error_is_one_line_and_status_2(capsys):
     def main(argv):
-        raise cli.UserError('the thing\nis wrong: do that')
+        raise UserError('the thing\nis wrong: do that')
 
     with pytest.raises(SystemExit) as exit_:
         cli.run(main)
@@ -18,7 +19,7 @@ def test_a_wrong_flag_is_a_user_error():
     parser = cli.ArgumentParser(prog='it')
     parser.add_argument('--number', type=cli.at_least(2))
     for argv in (['--number', 'x'], ['--number', '1'], ['--nothing'], ['--number']):
-        with pytest.raises(cli.UserError, match='--help'):
+        with pytest.raises(UserError, match='--help'):
             parser.parse_args(argv)
 
 
@@ -48,5 +49,32 @@ def test_share(text, good):
     if good:
         assert parser.parse_args([f'--share={text}']).share == float(text)
     else:
-        with pytest.raises(cli.UserError, match='between 0 and 1'):
+        with pytest.raises(UserError, match='between 0 and 1'):
             parser.parse_args([f'--share={text}'])
+
+
+@pytest.mark.parametrize('text, expected', [
+    ('png', ['png']), ('html, png', ['html', 'png']), ('png,png,,html,', ['png', 'html'])])
+def test_names_are_taken_once_and_in_order(text, expected):
+    assert cli.parse_names(text, ('png', 'pdf', 'html'), '--format') == expected
+
+
+@pytest.mark.parametrize('text, message', [
+    ('png,svg', '--format: svg is not one of png, pdf'),
+    (' , ', '--format is empty: give any of png, pdf'), ('', '--format is empty')])
+def test_other_names_are_refused(text, message):
+    with pytest.raises(UserError, match=message):
+        cli.parse_names(text, ('png', 'pdf'), '--format')
+
+
+@pytest.mark.parametrize('text, expected', [
+    ('1', [1.0]), ('4,0,1.5', [4.0, 0.0, 1.5]), ('1,-2', None), ('1,inf', None), ('1,nan', None),
+    ('1,x', None), ('1,', None)])
+def test_numbers(text, expected):
+    parser = cli.ArgumentParser(prog='it')
+    parser.add_argument('--several', type=cli.numbers(float))
+    if expected is None:
+        with pytest.raises(UserError, match='invalid list of numbers value'):
+            parser.parse_args([f'--several={text}'])
+    else:
+        assert parser.parse_args([f'--several={text}']).several == expected

@@ -4,8 +4,8 @@ import csv
 import numpy as np
 import pytest
 
-from interpretable_adv import checkpoints, data, evaluate, nets, train
-from interpretable_adv.cli import UserError
+from interpretable_adv import data, evaluate, nets, train
+from interpretable_adv.errors import UserError
 
 
 @pytest.fixture(scope='module')
@@ -30,7 +30,7 @@ def test_predictions_are_written(run, tmp_path, capsys, split):
     assert list(rows[0]) == ['index', 'label', 'prediction', 'logit_0', 'logit_1']
     assert [int(row['index']) for row in rows] == list(range(len(expected.labels)))
     assert [int(row['label']) for row in rows] == expected.labels.tolist()
-    model = checkpoints.load_classifier(out / 'best.model', corpus.words)
+    model = nets.load_classifier(out / 'best.model', corpus.words)
     logits = nets.predict(model, expected.sequences)
     np.testing.assert_array_equal(
         np.float32([[row['logit_0'], row['logit_1']] for row in rows]), logits)

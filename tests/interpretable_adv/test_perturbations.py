@@ -205,6 +205,110 @@ def test_rank_by_projected_norm():
     np.testing.assert_array_equal(perturbation, [[0, 0], [0, 0]])
 
 
+# SPGD's two forms ---------------------------------------------------------------------------
+
+SIGMAS = [0, 0.25, 0.5, 0.75, 1]
+
+
+class Asked:
+    """Directions as a function of positions, which remembers what it was asked for."""
+
+    def __init__(self, directions):
+        self.directions, self.calls = directions, []
+
+    def __call__(self, words):
+        self.calls.append(np.array(words))
+        return self.directions[words]
+
+
+def case_with_ties_and_zeros(seed=0):
+    """Reviews with words of equal norm, words that do not move, directions of length 0, and words
+    all of whose neighbours lie behind, as vectors of few values have them."""
+    random = np.random.RandomState(seed)
+    lengths = [1, 7, 12, 4, 20]
+    raw = random.randint(-2, 3, (44, 3)).astype('f')
+    raw[[3, 9, 30]] = 0
+    raw[12] = -0.0
+    directions = perturbations.directions(
+        random.randint(-2, 3, (44, 3)).astype('f'), random.randint(-2, 3, (44, 4, 3)).astype('f'))
+    directions[20:24] = -np.abs(directions[20:24])
+    raw[20:24] = np.abs(raw[20:24]) + 1  # away from all neighbours
+    return lengths, raw, directions
+
+
+def assert_same_bits(actual, expected):
+    assert actual.dtype == expected.dtype == np.float32
+    assert np.array_equal(actual.view(np.int32), expected.view(np.int32))  # −0.0 is not 0.0
+
+
+@pytest.mark.parametrize('sigma', SIGMAS)
+@pytest.mark.parametrize('toward_only', [False, True])
+@pytest.mark.parametrize('rank', perturbations.RANKS)
+def test_directions_as_array_and_as_function_give_equal_bits(rank, toward_only, sigma):
+    for seed in range(20):
+        lengths, raw, directions = case_with_ties_and_zeros(seed)
+        whole, _ = perturbations.spgd(raw, directions, lengths, sigma, toward_only, rank)
+        asked = Asked(directions)
+        part, _ = perturbations.spgd(raw, asked, lengths, sigma, toward_only, rank)
+        assert_same_bits(part, whole)
+        assert whole.any() == (sigma < 1)
+
+
+@settings(max_examples=100)
+@given(batches(), st.sampled_from(SIGMAS), st.booleans(), st.sampled_from(perturbations.RANKS))
+def test_both_forms_give_equal_bits_on_any_batch(batch, sigma, toward_only, rank):
+    lengths, raw, directions = batch
+    whole, _ = perturbations.spgd(raw, directions, lengths, sigma, toward_only, rank)
+    part, _ = perturbations.spgd(raw, Asked(directions), lengths, sigma, toward_only, rank)
+    assert_same_bits(part, whole)
+
+
+@pytest.mark.parametrize('sigma', SIGMAS)
+@pytest.mark.parametrize('toward_only', [False, True])
+@pytest.mark.parametrize('rank', perturbations.RANKS)
+def test_words_that_stay_are_zero_and_not_minus_zero(rank, toward_only, sigma):
+    lengths, raw, directions = case_with_ties_and_zeros()
+    perturbation, chosen = perturbations.spgd(
+        raw, Asked(directions), lengths, sigma, toward_only, rank)
+    assert not perturbation[chosen < 0].view(np.int32).any()
+
+
+@pytest.mark.parametrize('sigma', SIGMAS)
+@pytest.mark.parametrize('toward_only', [False, True])
+@pytest.mark.parametrize('rank', perturbations.RANKS)
+def test_the_function_is_asked_once_and_for_no_more_than_it_must(rank, toward_only, sigma):
+    lengths, raw, directions = case_with_ties_and_zeros()
+    asked = Asked(directions)
+    perturbations.spgd(raw, asked, lengths, sigma, toward_only, rank)
+    words, = asked.calls
+    if rank == 'projected':
+        np.testing.assert_array_equal(words, np.arange(len(raw)))
+    else:
+        kept = perturbations.kept_words(raw, lengths, sigma)
+        np.testing.assert_array_equal(words, np.flatnonzero(kept))
+        assert len(words) == sum(int((1 - sigma) * n) for n in lengths)
+
+
+@pytest.mark.parametrize('sigma', SIGMAS)
+@pytest.mark.parametrize('toward_only', [False, True])
+@pytest.mark.parametrize('rank', perturbations.RANKS)
+def test_indices_of_both_forms(rank, toward_only, sigma):
+    lengths, raw, directions = case_with_ties_and_zeros()
+    projected, best = perturbations.project(raw, directions, toward_only)
+    _, whole = perturbations.spgd(raw, directions, lengths, sigma, toward_only, rank)
+    np.testing.assert_array_equal(whole, best)
+    _, part = perturbations.spgd(raw, Asked(directions), lengths, sigma, toward_only, rank)
+    kept = perturbations.kept_words(raw if rank == 'raw' else projected, lengths, sigma)
+    np.testing.assert_array_equal(part, np.where(kept, best, -1))
+    assert (part >= 0).sum() == sum(int((1 - sigma) * n) for n in lengths)
+    assert len(set(best.tolist())) == 4  # so that an index could be another's
+
+
+def test_spgd_refuses_another_rank():
+    with pytest.raises(ValueError, match='rank'):
+        perturbations.spgd(np.zeros((1, 1), 'f'), np.zeros((1, 1, 1), 'f'), [1], 0.5, rank='norm')
+
+
 @pytest.mark.parametrize('sparsity', [-0.1, 1.1, float('nan')])
 def test_impossible_sparsity_is_refused(sparsity):
     with pytest.raises(ValueError, match='sparsity'):

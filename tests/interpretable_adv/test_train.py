@@ -10,8 +10,10 @@ import h5py
 import numpy as np
 import pytest
 
-from interpretable_adv import checkpoints, data, train
-from interpretable_adv.cli import UserError
+from interpretable_adv import data, methods, train
+from interpretable_adv.data.__main__ import main as data_command
+from interpretable_adv.errors import UserError
+from interpretable_adv.runs import checkpoints
 from lm.nets import RNNForLM
 
 METHODS = ['baseline', 'adv', 'iadv', 'vat', 'ivat', 'spgd']
@@ -98,7 +100,7 @@ def test_upstreams_abbreviations_still_work():
 def test_method_is_a_front_for_the_switches(method):
     named = train.parse(['--method', method])
     switches = [f'--{name}={value}'
-                for name, value in zip(train.METHOD_FLAGS, train.METHODS[method])]
+                for name, value in zip(methods.SWITCHES, methods.METHODS[method].switches)]
     assert train.parse(switches).method == named.method == method
 
 
@@ -220,8 +222,8 @@ def test_a_corpus_without_test_reviews_can_be_trained_on(tmp_path):
     rows = [f'{word} film number {i},{label}' for i in range(30)
             for word, label in (('good', 'yes'), ('bad', 'no'), ('odd', 'maybe'))]
     (tmp_path / 'train.csv').write_text('text,label\n' + '\n'.join(rows) + '\n')
-    data.main(['prepare', '--dataset', 'own', '--train', str(tmp_path / 'train.csv'),
-               '--data_dir', str(tmp_path / 'corpus')])
+    data_command(['prepare', '--dataset', 'own', '--train', str(tmp_path / 'train.csv'),
+                  '--data_dir', str(tmp_path / 'corpus')])
     train.main(tiny(tmp_path / 'corpus', tmp_path / 'out', 'spgd', '--eval', 1))
     result = read(tmp_path / 'out' / 'result.json')
     assert result['test_accuracy'] is None and result['dev_accuracy'] is not None
@@ -259,7 +261,8 @@ def without_times(log):
 KILLED = '''
 import os, signal, sys
 import numpy
-from interpretable_adv import train, training
+from interpretable_adv import train
+from interpretable_adv.runs import extensions
 
 place, count = sys.argv[1], int(sys.argv[2])
 
@@ -269,14 +272,14 @@ def die():
 
 
 if place == 'step':
-    log_step = training.StepLog.__call__
+    log_step = extensions.StepLog.__call__
 
     def log_and_die(self, trainer):
         log_step(self, trainer)
         if trainer.updater.iteration == count:
             die()
 
-    training.StepLog.__call__ = log_and_die
+    extensions.StepLog.__call__ = log_and_die
 else:
     write, written = numpy.savez, []
 
@@ -376,7 +379,7 @@ def test_the_classifier_starts_from_the_language_model(
 
 def test_the_language_models_initial_weights_are_drawn_as_upstream_does(
         corpus, tmp_path, language_model):
-    """Upstream builds the language model before it reads it; the stream goes on from there."""
+    """Upstream builds the language model before it reads it; the stream continues from there."""
     settings = train.parse(tiny(corpus, tmp_path, 'baseline', '--pretrained_model',
                                 language_model[0]))
     words = train.load_corpus(settings)

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 
-from interpretable_adv.adam import Adam, GradientClipping
+from interpretable_adv.nn.adam import Adam, GradientClipping
 from lm.nets import RNNForLM
 from lm.streams import StreamIterator
 from lm.updater import TruncatedBPTTUpdater
@@ -32,7 +32,7 @@ def main(kind):
     updater = TruncatedBPTTUpdater(StreamIterator(words, 32, 35), optimizer)
     model.cleargrads()  # Chainer begins with gradients that are not yet known
     ctypes.CDLL(None).malloc_trim(0)  # what building the model has left behind is not counted
-    pathlib.Path('/proc/self/clear_refs').write_text('5')  # the peak starts anew
+    pathlib.Path('/proc/self/clear_refs').write_text('5')  # resets the peak
     before = status('VmRSS')
     updater.update()
     print((status('VmHWM') - before) / 1e6)

@@ -6,7 +6,7 @@ from chainer import gradient_check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interpretable_adv.cli import UserError
+from interpretable_adv.errors import UserError
 from lm.adaptive_softmax import AdaptiveSoftmax, default_cutoff
 
 

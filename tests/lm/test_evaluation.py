@@ -43,11 +43,47 @@ def test_many_streams_start_without_a_past(model, window):
 def test_reviews_are_scored_one_by_one(model, words_per_batch):
     random = np.random.RandomState(2)
     reviews = [np.append(random.randint(2, 40, n), 0).astype(np.int32) for n in (5, 0, 1, 17, 9)]
-    nll, predictions = evaluation.review_nll(model, reviews, words_per_batch)
+    nll, predictions = evaluation.review_nll(
+        model, reviews, words_per_batch=words_per_batch)
     assert predictions.tolist() == [5, 0, 1, 17, 9]
     expected = [_reference(model, review[:-1], review[1:]) if len(review) > 1 else 0
                 for review in reviews]
     np.testing.assert_allclose(nll, expected, rtol=1e-5)
+
+
+def _reference_of_vectors(model, vectors, targets):
+    """NLL of a review that is read as vectors, from the full log-probabilities."""
+    with chainer.using_config('train', False), chainer.no_backprop_mode():
+        hidden, _ = model.hidden(chainer.Variable(vectors), [len(vectors)])
+        log_p = model.log_probabilities(hidden).array.astype(np.float64)
+    return -log_p[np.arange(len(targets)), targets].sum()
+
+
+@pytest.mark.parametrize('words_per_batch', [1, 30, 10000])
+def test_a_perturbation_is_added_to_the_vectors_and_the_targets_stay(model, words_per_batch):
+    random = np.random.RandomState(2)
+    reviews = [np.append(random.randint(2, 40, n), 0).astype(np.int32) for n in (5, 0, 1, 17, 9)]
+    shift = random.normal(size=(sum(map(len, reviews)), 6)).astype('f')
+    nll, predictions = evaluation.review_nll(model, reviews, shift, words_per_batch)
+    assert predictions.tolist() == [5, 0, 1, 17, 9]
+    shifts = np.split(shift, np.cumsum([len(review) for review in reviews])[:-1])
+    expected = [_reference_of_vectors(model, model.embed.W.array[review[:-1]] + part[:-1],
+                                      review[1:]) if len(review) > 1 else 0
+                for review, part in zip(reviews, shifts)]
+    np.testing.assert_allclose(nll, expected, rtol=1e-5)
+    assert (np.abs(nll - evaluation.review_nll(model, reviews)[0])[[0, 3, 4]] > 0.01).all()
+
+
+def test_a_scorer_is_the_language_model_as_measures_ask_for_it(model):
+    random = np.random.RandomState(3)
+    reviews = [np.append(random.randint(2, 40, n), 0).astype(np.int32) for n in (4, 8)]
+    shift = random.normal(size=(14, 6)).astype('f')
+    scorer = evaluation.Scorer(model)
+    assert scorer.word_size == 6
+    np.testing.assert_array_equal(scorer.nll(reviews), evaluation.review_nll(model, reviews)[0])
+    np.testing.assert_array_equal(scorer.nll(reviews, shift),
+                                  evaluation.review_nll(model, reviews, shift)[0])
+    assert (scorer.nll(reviews, shift) != scorer.nll(reviews)).all()
 
 
 def test_perplexity():

@@ -5,7 +5,7 @@ import chainer.functions as F
 import numpy as np
 import pytest
 
-from interpretable_adv.cli import UserError
+from interpretable_adv.errors import UserError
 from lm.nets import RNNForLM
 
 

@@ -1,12 +1,14 @@
 import csv
 import json
+import shutil
 
 import numpy as np
 import pytest
 
-from interpretable_adv import checkpoints, data
-from interpretable_adv.cli import UserError
+from interpretable_adv import data
+from interpretable_adv.errors import UserError
 from interpretable_adv.nets import Classifier
+from interpretable_adv.runs import checkpoints
 from lm import perplexity, pretrain
 from lm.nets import RNNForLM
 
@@ -98,6 +100,110 @@ def test_each_method_may_have_its_own_classifier(models, synthetic, tmp_path):
     assert own['rows'][0]['scores'] != common['rows'][0]['scores']
 
 
+@pytest.fixture
+def trained(models, synthetic, tmp_path):
+    """Makes the folder of a run with a classifier and its `args.json`; returns the model's path."""
+    def make(name, **settings):
+        (tmp_path / name).mkdir()
+        model = tmp_path / name / 'best.model'
+        shutil.copy(models / 'one.model', model)
+        (tmp_path / name / 'args.json').write_text(json.dumps(settings))
+        return model
+    return make
+
+
+def test_settings_are_those_of_each_classifiers_training(models, synthetic, tmp_path, trained):
+    adv = trained('a', method='adv', xi_var=3.0, nn_k=6, norm_sentence_level=0, sparsity=0.9)
+    spgd = trained('s', method='spgd', xi_var=8.0, nn_k=4, sparsity=0.5, spgd_iters=2,
+                   spgd_toward_only=1, spgd_step=None, ignore_unk=0)
+    model = f'adv={adv},spgd={spgd}'
+    arguments = ['--methods', 'none,adv,spgd,adv_sparse,random', '--n_samples', 12, '--model',
+                 model, '--score', 'direction']
+    result = _run(models, synthetic, tmp_path, *arguments)
+    assert 'nn_k' not in result and 'sparsity' not in result
+    rows = {row['method']: row for row in result['rows']}
+    shared = {'xi_var': 3.0, 'norm_sentence_level': 0, 'xi_var_first': 1.0, 'mask_eos': 0}
+    assert rows['adv']['settings'] == shared
+    assert rows['random']['settings'] == {**shared, 'seed': 1234}
+    assert rows['adv_sparse']['settings'] == {**shared, 'sparsity': 0.5}  # SPGD's
+    assert rows['none']['settings'] == {**shared, 'xi_var': 0.0}
+    assert rows['spgd']['settings'] == {
+        'xi_var': 8.0, 'norm_sentence_level': 1, 'xi_var_first': 1.0, 'mask_eos': 0, 'nn_k': 4,
+        'nn_k_offset': 1, 'use_limit_vocab': 1, 'sparsity': 0.5, 'spgd_iters': 2,
+        'spgd_step': None, 'spgd_toward_only': 1, 'sparsity_rank': 'raw',
+        'spgd_directions': 'clean'}
+    for method, row in rows.items():
+        assert row['epsilon'] == row['settings']['xi_var']
+        assert row['model'] == str(spgd if method == 'spgd' else adv)
+
+    given = _run(models, synthetic, tmp_path, *arguments, '--nn_k', 7, '--sparsity', 0.25,
+                 '--epsilon', 'spgd=2,adv=1', '--norm_sentence_level', 1, '--seed', 5)
+    rows = {row['method']: row['settings'] for row in given['rows']}
+    assert rows['spgd'] == {**rows['spgd'], 'nn_k': 7, 'sparsity': 0.25, 'xi_var': 2.0,
+                            'spgd_iters': 2}
+    assert rows['adv_sparse'] == {**shared, 'norm_sentence_level': 1, 'sparsity': 0.25,
+                                  'xi_var': 1.0}
+    assert rows['random']['seed'] == 5 and rows['random']['xi_var'] == 1.0
+
+
+def test_settings_change_the_numbers(models, synthetic, tmp_path, trained):
+    """That a setting was read off `args.json` is one thing, that it counts another."""
+    def row(model, *flags):
+        return _run(models, synthetic, tmp_path, '--methods', 'spgd', '--n_samples', 12,
+                    '--epsilon', 8, '--model', model, *flags)['rows'][0]
+
+    plain = row(models / 'one.model')
+    assert plain['settings']['nn_k'] == 10 and plain['settings']['sparsity'] == 0.75
+    same = row(trained('same', method='spgd'))
+    assert same['scores'] == plain['scores']
+    half = row(trained('half', sparsity=0.5))
+    assert half['words_moved'] > 1.5 * plain['words_moved']
+    assert half['scores'] == row(models / 'one.model', '--sparsity', 0.5)['scores']
+    few = row(trained('few', nn_k=1))
+    assert few['scores']['direction'] != plain['scores']['direction']
+    assert few['scores'] == row(models / 'one.model', '--nn_k', 1)['scores']
+
+
+def test_a_sweep_is_of_the_settings_with_other_step_sizes(models, synthetic, tmp_path, trained):
+    model = trained('s', method='spgd', xi_var=8.0, sparsity=0.5, spgd_step=0.5)
+    result = _run(models, synthetic, tmp_path, '--methods', 'spgd', '--n_samples', 5, '--model',
+                  model, '--sweep_epsilon', '8,1', '--score', 'continuous')
+    row, = result['rows']
+    assert row['settings']['spgd_step'] == 0.5
+    assert [(point['epsilon'], point['settings']['xi_var'], point['settings']['spgd_step'],
+             point['settings']['sparsity']) for point in result['sweep']] == [
+                 (1, 1, None, 0.5), (8, 8, None, 0.5)]
+
+
+@pytest.mark.parametrize('content, message', [
+    ('{"nn_k": 4', 'args.json is damaged'), ('[1]', 'args.json is damaged: it holds no settings'),
+    ('{"nn_k": "many"}', "args.json is damaged: nn_k is 'many'.*--nn_k"),
+    ('{"method": "adv", "xi_var": -1}', 'args.json is damaged: xi_var is -1')])
+def test_a_damaged_description_of_the_classifier_is_refused(
+        models, synthetic, tmp_path, trained, content, message):
+    model = trained('run')
+    (model.parent / 'args.json').write_text(content)
+    with pytest.raises(UserError, match=message):
+        _run(models, synthetic, tmp_path, '--methods', 'adv', '--model', model)
+    assert not (tmp_path / 'table.json').exists()
+
+
+def test_data_flags_are_those_of_the_language_model(models, synthetic, tmp_path):
+    """The language model of a corpus in lower case is asked about a corpus in lower case."""
+    words = data.load(str(synthetic), lower=True, min_count=0, ignore_unk=True).n_vocab
+    np.random.seed(0)
+    checkpoints.save_lm(str(tmp_path / 'best.model'), RNNForLM(words, 8, 16))
+    checkpoints.save_classifier(str(tmp_path / 'one.model'), Classifier(words, 16, 20, 8))
+    arguments = ['--lm', str(tmp_path / 'best.model'), '--model', str(tmp_path / 'one.model'),
+                 '--data_dir', str(synthetic), '--methods', 'none', '--n_samples', '3',
+                 '--json', str(tmp_path / 'table.json')]
+    with pytest.raises(UserError, match='was trained with'):
+        perplexity.main(arguments)
+    (tmp_path / 'args.json').write_text('{"lower": 1, "use_full_vocab": true, "min_count": 1}')
+    perplexity.main(arguments)
+    assert json.loads((tmp_path / 'table.json').read_text())['n_reviews'] == 3
+
+
 def test_sweep(models, synthetic, tmp_path):
     result = _run(models, synthetic, tmp_path, '--model', models / 'one.model', '--methods', ALL,
                   '--n_samples', 15, '--sweep_epsilon', '4,0,1')
@@ -111,36 +217,12 @@ def test_sweep(models, synthetic, tmp_path):
     assert set(result['gap_at_flip_rate']['continuous']) == set(ALL.split(',')[1:])
 
 
-def test_gap_at_equal_strength():
-    def point(flipped, gap):
-        return {'scores': {'continuous': {'flipped': flipped, 'gap': gap}}}
-
-    points = [point(0, 0), point(20, 2), point(40, 10), point(30, 11), point(60, 20)]
-    for rate, gap in ((10, 1), (20, 2), (25, 4), (40, 10), (50, 17), (61, None)):
-        found = perplexity.gap_at_flip_rate(points, 'continuous', rate)
-        assert found == (None if gap is None else pytest.approx(gap))
-
-
-@pytest.mark.parametrize('text,expected', [
-    ('p.model', {'none': 'p.model', 'adv': 'p.model', 'random': 'p.model'}),
-    ('adv=a,spgd=b', {'none': 'a', 'adv': 'a', 'random': 'a'}),
-    ('spgd=b,adv=a,random=c', {'none': 'b', 'adv': 'a', 'random': 'c'}),
-    ('spgd=b', None), ('adv=a,b', None), ('adv=', None)])
-def test_values_per_method(text, expected):
-    methods = ['none', 'adv', 'random']
-    if expected is None:
-        with pytest.raises(UserError, match='--model'):
-            perplexity.per_method(text, methods, '--model')
-    else:
-        assert perplexity.per_method(text, methods, '--model') == expected
-
-
 @pytest.mark.parametrize('arguments,message', [
     (['--methods', 'adv,pgd'], 'pgd is not one of'),
     (['--methods', ','], 'is empty'),
     (['--epsilon', 'adv=x'], 'give numbers from 0'),
     (['--epsilon', '-3'], 'give numbers from 0'),
-    (['--sweep_epsilon', '1,-2'], 'invalid list of step sizes'),
+    (['--sweep_epsilon', '1,-2'], 'invalid list of numbers value'),
     (['--sweep_epsilon', '1', '--score', 'direction'], 'does not depend on'),
     (['--sweep_epsilon', '1', '--spgd_step', '2'], 'leave one out'),
     (['--plot', 'sweep.png'], 'add --sweep_epsilon'),

@@ -6,11 +6,10 @@ import time
 import numpy as np
 import pytest
 
-from interpretable_adv import checkpoints
-from interpretable_adv.cli import UserError
+from interpretable_adv.errors import UserError
+from interpretable_adv.runs import checkpoints
 from lm import pretrain
-from lm.loading import load_lm
-from lm.nets import RNNForLM
+from lm.nets import RNNForLM, load_lm
 
 SIZES = ['--batchsize', '4', '--bproplen', '10', '--unit', '24', '--n-units-word', '16']
 

@@ -4,9 +4,10 @@ import json
 import numpy as np
 import pytest
 
-from interpretable_adv import data, neighbors, toy
+from interpretable_adv import data, neighbors
+from interpretable_adv.data import toy
 from lm import pretrain
-from lm.loading import load_lm
+from lm.nets import load_lm
 
 
 @pytest.fixture(scope='module')

@@ -7,8 +7,10 @@ import cupy
 import numpy as np
 import pytest
 
-from interpretable_adv import devices, nets
-from interpretable_adv.cli import UserError
+from interpretable_adv import nets
+from interpretable_adv.errors import UserError
+from interpretable_adv.nn.dropout import dropout
+from interpretable_adv.runs import devices
 
 
 @pytest.mark.parametrize('gpu, name', [(0, None), (-1, '@cupy:0'), (3, '@cupy:0')])
@@ -87,7 +89,7 @@ def test_dropout_leaves_cudnn_alone(monkeypatch):
     x = cupy.ones((40, 50), 'f')
     with pytest.raises(RuntimeError, match='cuDNN'):
         F.dropout(x)
-    dropped = devices.dropout(x, 0.25).array
+    dropped = dropout(x, 0.25).array
     assert set(np.unique(dropped.get())) == {0, np.float32(1 / 0.75)}
     model = nets.Classifier(5, 3, 4)
     model.to_device('@cupy:0')

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import strict_cupy
 
-from interpretable_adv import checkpoints
+from interpretable_adv.runs import checkpoints
 from lm import evaluation, pretrain, updater
 from lm.nets import RNNForLM
 

@@ -5,7 +5,7 @@ import pytest
 import strict_cupy
 
 from interpretable_adv import neighbors
-from interpretable_adv.neighbor_table import NeighborTable
+from interpretable_adv.neighbors import NeighborTable
 
 EMBEDDINGS = np.random.RandomState(3).randn(300, 6).astype('f')
 EMBEDDINGS[7] = 0

@@ -4,8 +4,9 @@ import json
 import numpy as np
 import pytest
 
-from interpretable_adv import checkpoints, data
+from interpretable_adv import data
 from interpretable_adv.nets import Classifier
+from interpretable_adv.runs import checkpoints
 from lm import perplexity
 from lm.nets import RNNForLM
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import strict_cupy
 
-from interpretable_adv import checkpoints, evaluate, train, updaters
+from interpretable_adv import evaluate, train, updaters
+from interpretable_adv.runs import checkpoints
 
 METHODS = ['baseline', 'adv', 'iadv', 'vat', 'ivat', 'spgd']
 

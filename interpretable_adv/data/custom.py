@@ -1,0 +1,163 @@
+"""The user's own labelled texts: CSV, TSV or JSON lines → one review a line and a manifest."""
+import collections
+import csv
+import io
+import json
+import os
+import random
+
+from interpretable_adv.data import text_files, tokens
+from interpretable_adv.errors import UserError
+
+Row = collections.namedtuple('Row', 'line text label')
+
+
+def prepare(data_dir, train, dev=None, test=None, unlabeled=None, text_column='text',
+            label_column='label', dev_share=0.1, seed=1234):
+    """Tokenises a user's files into `data_dir` and prints what was read and dropped.
+
+    Texts without a word and rows without a label are dropped. Classes are the labels of `train`,
+    numbers in numerical and other labels in alphabetical order. Without `dev`, the share
+    `dev_share` of each class of `train` is taken for it.
+
+    Returns the number of reviews per file.
+    """
+    text_files.check_target(data_dir, own=True)
+    if not 0 < dev_share < 1:
+        raise UserError(f'--dev_share is {dev_share}: it must lie between 0 and 1')
+    sources = {'train': train, 'dev': dev, 'test': test}
+    splits = {split: read(path, text_column, label_column)
+              for split, path in sources.items() if path is not None}
+    names = _sorted_labels({row.label for row in splits['train']})
+    if len(names) < 2:
+        raise UserError(f'{train}: all texts have the label {names[0]!r}; there must be two '
+                        'classes or more')
+    if dev is None:
+        splits['train'], splits['dev'] = _split(splits['train'], dev_share, seed)
+        if not splits['dev']:
+            raise UserError(f'{train} has too few texts to take a dev set from: give one with '
+                            '--dev, or a larger --dev_share')
+    number = {name: index for index, name in enumerate(names)}
+    output = {}
+    for split in ('train', 'dev', 'test'):
+        for row in splits.get(split, ()):
+            if row.label not in number:
+                raise UserError(f'{sources[split]}, line {row.line}: the label {row.label!r} does '
+                                'not occur in the training data; add training texts or drop it')
+        if split in splits:
+            output[split] = ([row.text for row in splits[split]],
+                             [number[row.label] for row in splits[split]])
+    if unlabeled is not None:
+        output['unlabeled'] = [row.text for row in read(unlabeled, text_column, None)], None
+    text_files.write_own(data_dir, names, output)
+    for name in names:
+        count = sum(row.label == name for row in splits['train'])
+        print(f'class {number[name]}: {name!r}, {count:,} training texts')
+    return {f'corpus_{split}.txt': len(reviews) for split, (reviews, _) in output.items()}
+
+
+def _sorted_labels(labels):
+    try:
+        return sorted(labels, key=lambda label: (int(label), label))
+    except ValueError:
+        return sorted(labels)
+
+
+def _split(rows, share, seed):
+    """Draws `share` of each class, but never all of it; both parts keep their order."""
+    by_label = collections.defaultdict(list)
+    for index, row in enumerate(rows):
+        by_label[row.label].append(index)
+    draw, chosen = random.Random(seed).random, set()
+    for label in sorted(by_label):
+        indices = sorted((draw(), index) for index in by_label[label])
+        count = min(round(share * len(indices)), len(indices) - 1)
+        chosen.update(index for _, index in indices[:count])
+    return ([row for index, row in enumerate(rows) if index not in chosen],
+            [row for index, row in enumerate(rows) if index in chosen])
+
+
+def read(path, text_column='text', label_column='label'):
+    """Returns the usable rows of a file, texts tokenised; `label_column` None: there is none."""
+    ending = os.path.splitext(path)[1].lower()
+    text = text_files.decode(text_files.read_bytes(path), path).removeprefix('\ufeff')
+    if ending in ('.csv', '.tsv'):
+        rows = _read_table(path, text, ending, text_column, label_column)
+    elif ending in ('.jsonl', '.ndjson', '.json'):
+        rows = _read_json_lines(path, text, text_column, label_column)
+    elif ending == '.txt' and label_column is None:
+        rows = (Row(number, line, None) for number, line in enumerate(text.split('\n'), 1)
+                if line.strip())
+    else:
+        raise UserError(f'{path}: the name must end in .csv, .tsv or .jsonl'
+                        + ('' if label_column else ', or .txt'))
+    kept, read, wordless, unlabeled = [], 0, 0, 0
+    for row in rows:
+        read += 1
+        words = tokens.tokenize(row.text)
+        if not words:
+            wordless += 1
+        elif row.label == '':
+            unlabeled += 1
+        else:
+            kept.append(row._replace(text=' '.join(words)))
+    print(f'{path}: {read:,} texts read, {wordless:,} without a word and {unlabeled:,} without a '
+          'label dropped')
+    if not kept:
+        raise UserError(f'{path} contains no usable text; check its text and label columns')
+    return kept
+
+
+def _read_table(path, text, ending, text_column, label_column):
+    """Yields the rows of a CSV or TSV file with a header line.
+
+    In a TSV file a quotation mark is a character like any other, and a line is a row.
+    """
+    csv.field_size_limit(1 << 27)
+    options = {'delimiter': '\t', 'quoting': csv.QUOTE_NONE} if ending == '.tsv' else {}
+    reader = csv.reader(io.StringIO(text, newline=''), strict=True, **options)
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        wanted = [text_column] if label_column is None else [text_column, label_column]
+        for name in wanted:
+            if name not in header:
+                flag = '--text_column' if name == text_column else '--label_column'
+                raise UserError(f'{path} has no column {name!r} but {", ".join(header) or "none"}: '
+                                f'name the right one with {flag}')
+        columns = [header.index(name) for name in wanted]
+        for cells in reader:
+            if not cells:
+                continue
+            if len(cells) != len(header):
+                raise UserError(f'{path}, line {reader.line_num}: {len(cells)} columns where the '
+                                f'header has {len(header)}; quote the text or repair the line')
+            label = None if label_column is None else cells[columns[1]].strip()
+            yield Row(reader.line_num, cells[columns[0]], label)
+    except csv.Error as error:
+        raise UserError(f'{path}, line {reader.line_num}: {error}; repair the line') from error
+
+
+def _read_json_lines(path, text, text_column, label_column):
+    """Yields the rows of a file with one JSON object a line."""
+    for number, line in enumerate(text.split('\n'), 1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+        except ValueError as error:
+            raise UserError(f'{path}, line {number}: not JSON; each line must be one '
+                            'object') from error
+        if not isinstance(entry, dict) or not isinstance(entry.get(text_column), str):
+            raise UserError(f'{path}, line {number}: no text under {text_column!r}; name the right '
+                            'key with --text_column')
+        label = None
+        if label_column is not None:
+            if label_column not in entry:
+                raise UserError(f'{path}, line {number}: no {label_column!r}; name the right key '
+                                'with --label_column')
+            label = entry[label_column]
+            if not isinstance(label, str | int | type(None)):
+                raise UserError(f'{path}, line {number}: the label must be a string or a whole '
+                                'number')
+            label = '' if label is None else str(label).strip()
+        yield Row(number, entry[text_column], label)

@@ -1,0 +1,252 @@
+"""Prepared corpora on disk: one review a line, its words separated by single spaces.
+
+Two layouts share that format. Upstream's has one file per split and sentiment under fixed
+names (`UPSTREAM_FILES`, `UPSTREAM_UNLABELED`). Any other corpus has a manifest, `corpus.json`,
+that names its classes and, per split, a file of reviews and a file with the class of each.
+"""
+import contextlib
+import io
+import json
+import os
+import shutil
+import tempfile
+
+from interpretable_adv.errors import UserError
+from interpretable_adv.runs import files
+
+# Positive before negative: this order numbers the vocabulary and fixes the order of examples.
+UPSTREAM_FILES = {
+    split: [(f'imdb_pos_{split}.txt', 1), (f'imdb_neg_{split}.txt', 0)]
+    for split in ('train', 'dev', 'test')}
+UPSTREAM_UNLABELED = 'imdb_unlabled.txt'  # upstream's spelling
+UPSTREAM_LABELS = ['negative', 'positive']
+MANIFEST = 'corpus.json'
+
+
+class TextFile:
+    """One file of reviews and their classes, held as bytes so that it can be hashed and read."""
+
+    def __init__(self, path, labels=None):
+        self.path = path
+        self.content = read_bytes(path)
+        self.labels = labels  # one class for all reviews, a list with one for each, or None
+
+    def reviews(self, lower=False):
+        """Yields the words of each review, as upstream splits them."""
+        for number, line in enumerate(io.BytesIO(self.content), 1):
+            try:
+                line = line.decode('utf-8').strip()
+            except UnicodeDecodeError as error:
+                raise _not_utf8(self.path, number) from error
+            if not line:
+                raise UserError(f'{self.path}, line {number}: empty review; delete the line or '
+                                'prepare the corpus again')
+            yield (line.lower() if lower else line).split(' ')
+
+
+def read_bytes(path):
+    try:
+        with open(path, 'rb') as stream:
+            return stream.read()
+    except OSError as error:
+        raise UserError(f'cannot read {path}: {error.strerror}') from error
+
+
+def decode(content, path):
+    """UTF-8 bytes to text; the error names file and line."""
+    try:
+        return content.decode('utf-8')
+    except UnicodeDecodeError as error:
+        raise _not_utf8(path, content.count(b'\n', 0, error.start) + 1) from error
+
+
+def _not_utf8(path, line):
+    return UserError(f'{path}, line {line}: not UTF-8; convert the file to UTF-8')
+
+
+def open_corpus(directory, use_unlabeled=True):
+    """Finds the prepared files in `directory`.
+
+    Returns the class names and a dict `split: [TextFile, …]` for train, dev, test and unlabeled.
+    """
+    if not os.path.isdir(directory):
+        raise UserError(f'no data folder {directory}: make one with '
+                        '`python -m interpretable_adv.data prepare`')
+    manifest = os.path.join(directory, MANIFEST)
+    if os.path.exists(manifest):
+        return _open_own(directory, manifest, use_unlabeled)
+    return _open_upstream(directory, use_unlabeled)
+
+
+def _open_upstream(directory, use_unlabeled):
+    names = [name for pairs in UPSTREAM_FILES.values() for name, _ in pairs]
+    names += [UPSTREAM_UNLABELED] if use_unlabeled else []
+    missing = [name for name in names if not os.path.exists(os.path.join(directory, name))]
+    if missing:
+        raise UserError(f'{directory} lacks {", ".join(missing)}: make the files with '
+                        '`python -m interpretable_adv.data prepare`')
+    splits = {split: [TextFile(os.path.join(directory, name), label) for name, label in pairs]
+              for split, pairs in UPSTREAM_FILES.items()}
+    splits['unlabeled'] = (
+        [TextFile(os.path.join(directory, UPSTREAM_UNLABELED))] if use_unlabeled else [])
+    return UPSTREAM_LABELS, splits
+
+
+def _open_own(directory, manifest, use_unlabeled):
+    try:
+        description = json.loads(decode(read_bytes(manifest), manifest))
+        label_names = [str(name) for name in description['labels']]
+        entries = description['splits']
+        named = [entry[kind] for split, entry in entries.items()
+                 for kind in (['reviews'] if split == 'unlabeled' else ['reviews', 'labels'])]
+        complete = {'train', 'dev'} <= set(entries) <= {'train', 'dev', 'test', 'unlabeled'}
+        if not complete or any(os.path.basename(name) != name for name in named):
+            raise ValueError('splits missing, or a file outside the folder')
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f'{manifest} is damaged: prepare the corpus again') from error
+    splits = {'train': [], 'dev': [], 'test': [], 'unlabeled': []}
+    for split, entry in entries.items():
+        path = os.path.join(directory, entry['reviews'])
+        if split != 'unlabeled':
+            labels = _read_labels(os.path.join(directory, entry['labels']), len(label_names))
+            splits[split] = [TextFile(path, labels)]
+        elif use_unlabeled:
+            splits[split] = [TextFile(path)]
+    return label_names, splits
+
+
+def _read_labels(path, n_class):
+    try:
+        labels = [int(line) for line in decode(read_bytes(path), path).splitlines()]
+    except ValueError as error:
+        raise UserError(f'{path} is damaged: prepare the corpus again') from error
+    if not all(0 <= label < n_class for label in labels):
+        raise UserError(f'{path} holds a class that {MANIFEST} does not name: '
+                        'prepare the corpus again')
+    return labels
+
+
+def is_read_only(directory):
+    """Whether the folder is write-protected; the superuser could write there, but must not."""
+    return not os.stat(directory).st_mode & 0o222 or not os.access(directory, os.W_OK)
+
+
+def check_target(directory, own=False):
+    """Refuses a folder that a corpus (`own`: one with a manifest) cannot be written to."""
+    existing = os.path.abspath(directory)
+    while not os.path.lexists(existing):
+        existing = os.path.dirname(existing)
+    if not os.path.isdir(existing):
+        raise UserError(f'cannot write to {directory}: {existing} is not a folder')
+    if is_read_only(existing):
+        raise UserError(f'cannot write to {directory}: {existing} is read-only')
+    other = UPSTREAM_UNLABELED if own else MANIFEST
+    if os.path.exists(os.path.join(directory, other)):
+        raise UserError(f'{directory} holds another corpus ({other}): choose another --data_dir')
+
+
+def write_upstream(directory, reviews):
+    """Writes upstream's seven files, all or none.
+
+    Args:
+        reviews (dict): File name → iterable of reviews, each its words joined by single spaces.
+    """
+    check_target(directory)
+    with _all_or_none(directory) as folder:
+        for name, lines in reviews.items():
+            _write_lines(os.path.join(folder, name), lines)
+
+
+def write_own(directory, label_names, splits):
+    """Writes a corpus with any number of classes and its manifest, all or none.
+
+    Args:
+        splits (dict): Split → (list of reviews, list of classes); no classes for `unlabeled`.
+    """
+    check_target(directory, own=True)
+    manifest = {'format': 1, 'labels': label_names, 'splits': {}}
+    with _all_or_none(directory) as folder:
+        for split, (reviews, labels) in splits.items():
+            entry = {'examples': len(reviews), 'reviews': f'corpus_{split}.txt'}
+            _write_lines(os.path.join(folder, entry['reviews']), reviews)
+            if split != 'unlabeled':
+                entry['labels'] = f'corpus_{split}_labels.txt'
+                _write_lines(os.path.join(folder, entry['labels']), map(str, labels))
+            manifest['splits'][split] = entry
+        text = json.dumps(manifest, indent=1, ensure_ascii=False)
+        _write_lines(os.path.join(folder, MANIFEST), [text])
+
+
+def _write_lines(path, lines):
+    with open(path, 'w', encoding='utf-8', newline='\n') as stream:
+        for line in lines:
+            stream.write(line)
+            stream.write('\n')
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+@contextlib.contextmanager
+def _all_or_none(directory):
+    """Yields a temporary folder whose files move into `directory` when the block succeeds.
+
+    When the block or a move fails, `directory` is as it was: files already replaced come back,
+    and newly created folders are removed.
+    """
+    made = _first_missing(directory)
+    files.make_directory(directory)
+    folder = None
+    try:
+        folder = tempfile.mkdtemp(dir=directory, prefix='.prepare.')
+        yield folder
+        _move_all(folder, directory)
+    except BaseException as error:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        _remove_empty(directory, made)
+        if isinstance(error, OSError):
+            raise UserError(f'cannot write to {directory}: {error.strerror or error}') from error
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _move_all(folder, directory):
+    """Moves all files of `folder` up into `directory`; on failure puts the old ones back."""
+    names = sorted(os.listdir(folder))
+    old = os.path.join(folder, 'old')
+    os.mkdir(old)
+    moved = []
+    try:
+        for name in names:
+            target = os.path.join(directory, name)
+            if os.path.isdir(target):
+                raise OSError(None, f'{name} is a folder')
+            if os.path.lexists(target):
+                os.replace(target, os.path.join(old, name))
+            os.replace(os.path.join(folder, name), target)
+            moved.append(name)
+    except BaseException:
+        for name in moved:
+            os.unlink(os.path.join(directory, name))
+        for name in os.listdir(old):
+            os.replace(os.path.join(old, name), os.path.join(directory, name))
+        raise
+
+
+def _first_missing(directory):
+    """The topmost folder that has to be made so that `directory` exists, or None."""
+    directory, missing = os.path.abspath(directory), None
+    while not os.path.lexists(directory):
+        missing, directory = directory, os.path.dirname(directory)
+    return missing
+
+
+def _remove_empty(directory, top):
+    """Removes `directory` and its parents up to `top`, as long as they are empty."""
+    directory = os.path.abspath(directory)
+    while top is not None and directory.startswith(top):
+        try:
+            os.rmdir(directory)
+        except OSError:
+            return
+        directory = os.path.dirname(directory)

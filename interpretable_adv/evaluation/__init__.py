@@ -1,0 +1,1 @@
+"""Attacked reviews: how they are read, measured, recorded and drawn."""

@@ -1,0 +1,318 @@
+"""Perturbation records: one JSON object per review and method, one to a line.
+
+`analysis` writes them; `visualize` reads them, for heatmaps and the report. A record holds
+
+    index            position of the review in its split
+    method           adv, iadv, spgd, ...
+    label            the right class; `prediction`, `prediction_adv`: before and after the attack
+    words            list of objects, see below
+    correct          optional, whether `prediction` is right (upstream skips reviews where not)
+    label_names      optional, the classes' names in order
+    epsilon          optional, the step size of the attack
+    perplexity       optional, object with any of clean, continuous, nearest, direction
+    probability, probability_adv
+                     optional, the classifier's probability of the right class before and after
+
+and each word
+
+    word             the original word
+    toward           the neighbour moved towards (highest cosine); the word itself if it rests
+    nearest          the word whose embedding is nearest to the perturbed vector
+    norm             length of the perturbation; `relative_norm`: as a share of the review's largest
+    max_cosine       cosine between the perturbation and the direction to `toward`
+    neighbors        the K neighbours; `cosines`: the cosine with the direction to each
+    neighbor_distance
+                     distance from the word to `toward`
+
+A reader needs `word`, `toward`, `nearest` and `norm`; the other fields of a word may be absent.
+"""
+import json
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import chainer
+import chainer.functions as F
+import numpy as np
+
+from interpretable_adv import perturbations
+from interpretable_adv.errors import UserError
+from interpretable_adv.evaluation.victim import AttackedReviews
+from interpretable_adv.methods import METHODS
+
+Record = dict[str, Any]
+
+DIGITS = 6  # of the numbers in a record; float32 holds no more
+BINARY_LABELS = ('negative', 'positive')  # the classes of IMDB, in upstream's order
+
+_INTEGERS = ('index', 'label', 'prediction', 'prediction_adv')
+_WORD_TEXTS = ('word', 'toward', 'nearest')
+_WORD_NUMBERS = ('relative_norm', 'max_cosine', 'neighbor_distance')  # each may be absent
+
+
+# Writing --------------------------------------------------------------------------------------
+
+def make_records(attacked: AttackedReviews, indices: Sequence[int], labels: np.ndarray,
+                 words: Sequence[str], label_names: Sequence[str]) -> list[Record]:
+    """The records of a batch.
+
+    Args:
+        indices: the reviews' numbers.
+        words: vocabulary in id order.
+    """
+    logits, logits_adv = attacked.logits, attacked.logits_after('continuous')
+    columns = _word_columns(attacked)
+    norms = attacked.split(attacked.norms)
+    records, row = [], 0
+    for i, sequence in enumerate(attacked.sequences):
+        label = int(labels[i])
+        relative = _rounded(norms[i] / (norms[i].max() or 1))
+        entries = []
+        for position, word in enumerate(sequence.tolist()):
+            entries.append({
+                'word': words[word],
+                'toward': words[columns['toward'][row]],
+                'nearest': words[columns['nearest'][row]],
+                'norm': columns['norm'][row],
+                'relative_norm': relative[position],
+                'max_cosine': columns['max_cosine'][row],
+                'cosines': columns['cosines'][row],
+                'neighbors': [words[neighbor] for neighbor in columns['neighbors'][row]],
+                'neighbor_distance': columns['neighbor_distance'][row]})
+            row += 1
+        prediction, prediction_adv = (int(values[i].argmax()) for values in (logits, logits_adv))
+        records.append({
+            'index': int(indices[i]), 'method': attacked.adversary.method, 'label': label,
+            'prediction': prediction, 'prediction_adv': prediction_adv,
+            'correct': prediction == label, 'label_names': list(label_names),
+            'epsilon': attacked.adversary.settings.epsilon,
+            'probability': _probability(logits[i], label),
+            'probability_adv': _probability(logits_adv[i], label), 'words': entries})
+    return records
+
+
+def _word_columns(attacked: AttackedReviews) -> dict[str, list]:
+    """What records say of each word, as lists over all words of a batch."""
+    embeddings = attacked.adversary.victim.embeddings
+    rows = chainer.backend.get_array_module(embeddings).arange(len(attacked.ids))
+    step = embeddings[attacked.toward] - embeddings[attacked.ids]
+    numbers = {'norm': attacked.norms, 'cosines': attacked.cosines,
+               'max_cosine': attacked.cosines[rows, attacked.neighbor_index],
+               'neighbor_distance': perturbations.norms(step)}
+    ids = {'toward': attacked.toward, 'nearest': attacked.nearest,
+           'neighbors': attacked.neighbors}
+    return {**{name: _rounded(chainer.cuda.to_cpu(array)) for name, array in numbers.items()},
+            **{name: chainer.cuda.to_cpu(array).tolist() for name, array in ids.items()}}
+
+
+def _rounded(array: np.ndarray) -> list:
+    """A list of float64 that print with at most `DIGITS` digits after the point.
+
+    A norm below that would read as a word at rest, so it keeps its leading digits.
+    """
+    array = array.astype('d')
+    rounded = np.round(array, DIGITS)
+    tiny = (array != 0) & (np.abs(array) < 10.0 ** -(DIGITS - 2))
+    rounded[tiny] = [float(f'{value:.4g}') for value in array[tiny]]
+    return rounded.tolist()
+
+
+def _probability(logits: np.ndarray, label: int) -> float:
+    with chainer.no_backprop_mode():
+        return round(float(F.softmax(logits[None]).array[0, label]), DIGITS)
+
+
+# Reading --------------------------------------------------------------------------------------
+
+def read(path: str) -> Iterator[Record]:
+    """Yields the checked records of a JSON lines file, one at a time."""
+    try:
+        with open(path, encoding='utf-8') as stream:
+            for number, line in enumerate(stream, 1):
+                if line.strip():
+                    yield parse(line, f'{path}, line {number}')
+    except OSError as error:
+        raise UserError(f'cannot read the records {path}: {error.strerror}; '
+                        'interpretable_adv.analysis writes them') from error
+    except UnicodeDecodeError as error:
+        raise UserError(f'{path} is not UTF-8 text; give the JSON lines file that '
+                        'interpretable_adv.analysis writes') from error
+
+
+def read_reviews(path: str, limit: int | None = None,
+                 indices: Sequence[int] | None = None) -> tuple[list[list[Record]], int]:
+    """The records grouped by review.
+
+    Args:
+        limit: at most this many reviews; None: all.
+        indices: only these reviews, in this order; `limit` is then ignored.
+
+    Returns:
+        A list of lists in the order of the file, within a review in the paper's order of methods
+        (AdvT, iAdvT, SPGD, others), and how many reviews the limit has left out.
+    """
+    reviews: dict[int, dict[str, Record]] = {}
+    left_out, empty = set(), True
+    wanted = None if indices is None else set(indices)
+    for record in read(path):
+        empty = False
+        index = record['index']
+        if wanted is not None and index not in wanted:
+            continue
+        if wanted is None and limit is not None and index not in reviews and len(reviews) == limit:
+            left_out.add(index)
+            continue
+        _add(reviews.setdefault(index, {}), record, path)
+    if empty:
+        raise UserError(f'{path} holds no records; make some with interpretable_adv.analysis')
+    if indices is not None:
+        missing = [index for index in indices if index not in reviews]
+        if missing:
+            raise UserError(f'{path} holds no review {missing[0]}; it can draw only what '
+                            'interpretable_adv.analysis recorded')
+        reviews = {index: reviews[index] for index in indices}
+    order = list(METHODS)
+    grouped = [sorted(by_method.values(), key=lambda record: (
+        order.index(record['method']) if record['method'] in order else len(order)))
+        for by_method in reviews.values()]
+    return grouped, len(left_out)
+
+
+def _add(by_method: dict[str, Record], record: Record, path: str) -> None:
+    """Adds a record to those of the same review, which must have the same words."""
+    index, method = record['index'], record['method']
+    if method in by_method:
+        raise UserError(f'{path} holds review {index} under method {method} twice; '
+                        'keep one of the two records')
+    by_method[method] = record
+    other, first = next(iter(by_method.items()))
+    if [word['word'] for word in record['words']] != [word['word'] for word in first['words']]:
+        raise UserError(f'{path}: the words of review {index} differ between the methods {other} '
+                        f'and {method}; make all records of a file from the same data')
+
+
+def parse(line: str, place: str) -> Record:
+    """One checked record from a line of JSON; `place` names it in errors."""
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise UserError(f'{place} is not a complete JSON object ({error}); '
+                        'delete the line or run interpretable_adv.analysis again') from error
+    try:
+        _check(record)
+        if '\\ud' in line.lower():  # half of an escaped pair cannot be written as UTF-8 again
+            json.dumps(record, ensure_ascii=False).encode('utf-8')
+    except ValueError as error:
+        raise UserError(f'{place} is not a perturbation record: {error}') from error
+    return record
+
+
+def parse_indices(text: str) -> list[int]:
+    """The review numbers of `--indices 3,17`."""
+    try:
+        indices = [int(part) for part in text.split(',') if part.strip()]
+    except ValueError:
+        indices = []
+    if not indices or min(indices) < 0:
+        raise UserError(f'--indices {text}: give review numbers from 0, such as 3,17')
+    return list(dict.fromkeys(indices))
+
+
+def label_name(record: Record, label: int) -> str:
+    """The class's name: as recorded, else IMDB's for two classes, else its number."""
+    names = record.get('label_names')
+    if not names and max(record['label'], record['prediction'], record['prediction_adv']) < 2:
+        names = BINARY_LABELS
+    return names[label] if names and label < len(names) else f'class {label}'
+
+
+def method_name(record: Record) -> str:
+    """The method's title, or the name in the record where the table of methods has none."""
+    row = METHODS.get(record['method'])
+    return row.title if row else record['method']
+
+
+def is_flipped(record: Record) -> bool:
+    """Whether the attack changed the prediction."""
+    return record['prediction'] != record['prediction_adv']
+
+
+def largest_norm(reviews: Sequence[Record]) -> float:
+    """The largest norm over records, or 1 where nothing moved: the top of the colour scale."""
+    return max((word['norm'] for record in reviews for word in record['words']), default=0) or 1.0
+
+
+def attack_hue(record: Record) -> str:
+    """Which way the attack pushes: 'red' away from positive, 'blue' towards it.
+
+    With other classes than two there is no such axis: 'purple'.
+    """
+    names = record.get('label_names') or BINARY_LABELS
+    if len(names) != 2 or record['label'] > 1:
+        return 'purple'
+    return 'red' if record['label'] == 1 else 'blue'
+
+
+def _check(record: Any) -> None:
+    if not isinstance(record, dict):
+        raise ValueError('not an object')
+    for name in (*_INTEGERS, 'method', 'words'):
+        if name not in record:
+            raise ValueError(f'{name} is missing')
+    for name in _INTEGERS:
+        value = record[name]
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise ValueError(f'{name} is {value!r}, not a whole number from 0')
+    if not isinstance(record['method'], str) or not record['method']:
+        raise ValueError(f'method is {record["method"]!r}, not a name')
+    names = record.get('label_names')
+    if names is not None and not (isinstance(names, list)
+                                  and all(isinstance(name, str) for name in names)):
+        raise ValueError('label_names is not a list of names')
+    for name in ('epsilon', 'probability', 'probability_adv'):
+        _check_number(record.get(name), name)
+    perplexity = record.get('perplexity')
+    if perplexity is not None:
+        if not isinstance(perplexity, dict):
+            raise ValueError('perplexity is not an object')
+        for name, value in perplexity.items():
+            _check_number(value, f'perplexity {name}')
+    words = record['words']
+    if not isinstance(words, list) or not words:
+        raise ValueError('words is not a list of at least one word')
+    for position, word in enumerate(words):
+        try:
+            _check_word(word)
+        except ValueError as error:
+            raise ValueError(f'word {position}: {error}') from error
+
+
+def _check_word(word: Any) -> None:
+    if not isinstance(word, dict):
+        raise ValueError('not an object')
+    for name in _WORD_TEXTS:
+        if not isinstance(word.get(name), str):
+            raise ValueError(f'{name} is missing or not text')
+    if word.get('norm') is None:
+        raise ValueError('norm is missing')
+    _check_number(word['norm'], 'norm')
+    if word['norm'] < 0:
+        raise ValueError('norm is negative')
+    for name in _WORD_NUMBERS:
+        _check_number(word.get(name), name)
+    neighbors, cosines = word.get('neighbors') or [], word.get('cosines') or []
+    if not isinstance(neighbors, list) or not isinstance(cosines, list):
+        raise ValueError('neighbors or cosines is not a list')
+    if not all(isinstance(neighbor, str) for neighbor in neighbors):
+        raise ValueError('neighbors contains something other than words')
+    if cosines and len(cosines) != len(neighbors):
+        raise ValueError(f'{len(neighbors)} neighbors but {len(cosines)} cosines')
+    for cosine in cosines:
+        _check_number(cosine, 'a cosine')
+
+
+def _check_number(value: Any, name: str) -> None:
+    if value is None:
+        return
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
+        raise ValueError(f'{name} is {value!r}, not a finite number')

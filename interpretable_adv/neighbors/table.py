@@ -1,0 +1,98 @@
+"""The neighbours that a training run works with: computed now and then, looked up often."""
+import numpy as np
+from chainer import backend
+
+from interpretable_adv.errors import UserError
+from interpretable_adv.neighbors.search import Index
+from interpretable_adv.runs.distributed import ALONE
+
+
+class NeighborTable:
+    """Each word's K nearest neighbours at the time of the last refresh.
+
+    On the host a row is computed when it is first looked up, from a copy of the embeddings
+    of that time: between two refreshes a run encounters only part of the vocabulary. On a
+    device all rows are computed at once, since asking which ones are missing would have to
+    wait for it.
+
+    Args:
+        k: neighbours per word.
+        limit: neighbours come from the first `limit` ids; None: from all.
+        offset: rank of the first neighbour; 1, since rank 0 is the word itself.
+        team: processes that share the work, and refresh and prepare together.
+    """
+
+    def __init__(self, embeddings, k, limit=None, offset=1, team=ALONE):
+        candidates = len(embeddings) if limit is None else min(limit, len(embeddings))
+        if k + offset > candidates:
+            raise UserError(f'--nn_k {k}: there are only {candidates} words to choose neighbours '
+                            'from; give a smaller number')
+        self.k, self.limit, self.offset, self.team = k, limit, offset, team
+        self.refresh(embeddings)
+
+    def refresh(self, embeddings):
+        """Forgets all rows; new ones come from the embeddings as they are now."""
+        xp = backend.get_array_module(embeddings)
+        self._embeddings = embeddings.copy()
+        self._index = None
+        self._rows = xp.zeros((len(embeddings), self.k), np.int32)
+        self._known = np.zeros(len(embeddings), bool)
+        if xp is not np:
+            self._fill(np.arange(len(embeddings)))
+            self._index = None
+
+    def __getitem__(self, ids):
+        """Neighbours `(len(ids), k)` of words `(len(ids),)`."""
+        if isinstance(ids, np.ndarray):
+            self.prepare(ids)
+        return self._rows[ids]
+
+    def prepare(self, ids):
+        """Computes the rows of words `(n,)`, given on the host, that are not known yet."""
+        missing = ids[~self._known[ids]]
+        if len(missing):
+            self._fill(np.unique(missing))
+
+    def _fill(self, ids):
+        n_wanted = self.k + self.offset - 1
+        if self._index is None:
+            self._index = Index(self._embeddings, self.limit)
+        xp = backend.get_array_module(self._embeddings)
+        found = xp.asarray(self.team.gather(self._index.nearest(n_wanted, self.team.part(ids)))
+                           if n_wanted else np.empty((len(ids), 0), np.int32))
+        if self.offset == 0:
+            found = xp.concatenate([xp.asarray(ids, np.int32)[:, None], found], axis=1)
+        self._rows[ids] = found[:, max(self.offset - 1, 0):]
+        self._known[ids] = True
+
+    def serialize(self, serializer):
+        serializer('embeddings', self._embeddings)
+        serializer('rows', self._rows)
+        serializer('known', self._known)
+        self._index = None
+
+
+class Refresher:
+    """Says when the neighbours are refreshed.
+
+    Args:
+        table: a `NeighborTable`.
+        every_steps: after this many steps; 0: by epochs.
+        every_epochs: after the first epoch and every n-th one from there, as upstream; 0: never.
+    """
+
+    def __init__(self, table, every_steps, every_epochs):
+        self.table, self.every_steps, self.every_epochs = table, every_steps, every_epochs
+
+    def after_step(self, model, step, epoch, is_new_epoch):
+        """
+        Args:
+            step, epoch: how many are done.
+            is_new_epoch: whether the step was its epoch's last.
+        """
+        if self.every_steps:
+            due = step % self.every_steps == 0
+        else:
+            due = is_new_epoch and self.every_epochs and (epoch - 1) % self.every_epochs == 0
+        if due:
+            self.table.refresh(model.word_embed.W.array)

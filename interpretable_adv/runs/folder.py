@@ -1,0 +1,48 @@
+"""The folder of a training run: what lies in it, and what a run begins with."""
+import contextlib
+import os
+import platform
+
+import chainer
+import numpy as np
+
+from interpretable_adv import __version__
+from interpretable_adv.errors import UserError
+from interpretable_adv.runs import checkpoints
+from interpretable_adv.runs.files import make_directory, write_json
+
+MODEL = 'best.model'
+SETTINGS = 'args.json'
+VOCABULARY = 'vocab.txt'
+SNAPSHOT = 'snapshot.npz'
+RESULT = 'result.json'
+LOG = 'log'
+STEPS = 'steps.jsonl'
+
+
+def find_snapshot(out, resume):
+    """Whether a run's folder has a snapshot; without `resume` one is refused."""
+    found = os.path.exists(os.path.join(out, SNAPSHOT))
+    if found and not resume:
+        raise UserError(f'{out} holds a run already: continue it with --resume, or choose '
+                        'another --out')
+    return found
+
+
+def describe_run(out, settings, words):
+    """Makes the folder of a run, and writes what the run is: its settings and vocabulary.
+
+    A result that is there is that of fewer epochs, or will be written again: only a finished run
+    has one.
+    """
+    make_directory(out)
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(os.path.join(out, RESULT))
+    write_json(os.path.join(out, SETTINGS), settings)
+    checkpoints.save_vocabulary(os.path.join(out, VOCABULARY), words)
+
+
+def versions():
+    """What the numbers of a run depend on besides its flags."""
+    return {'interpretable_adv': __version__, 'chainer': chainer.__version__,
+            'numpy': np.__version__, 'python': platform.python_version()}

@@ -1,0 +1,380 @@
+"""Every flag of the commands, declared once, and what a classifier's own `args.json` says of them.
+
+A command picks its flags from `FLAGS` by name. Where a command works on a trained model, a flag
+that is not given has the value that the model was trained with.
+"""
+import argparse
+import dataclasses
+import json
+import math
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from interpretable_adv import data
+from interpretable_adv.cli import ArgumentParser, at_least, numbers, share
+from interpretable_adv.errors import UserError
+from interpretable_adv.methods import METHODS, SWITCHES, AttackSettings, trainable
+from interpretable_adv.perturbations import RANKS
+from interpretable_adv.runs import folder
+from interpretable_adv.runs.distributed import COMMUNICATORS
+
+PRESETS = ('upstream', 'paper')
+SPLITS = ('train', 'dev', 'test')
+# Upstream's datasets; it can load only the first.
+DATASETS = ('imdb', 'elec', 'rotten', 'dbpedia', 'rcv1')
+
+
+def _number(kind: Any, default: Any, help: str, *names: str, **more: Any) -> dict[str, Any]:
+    return {'type': kind, 'default': default, 'help': help, 'names': names, **more}
+
+
+def _choice(choices: Sequence[str], default: Any, help: str, *names: str) -> dict[str, Any]:
+    return {'choices': choices, 'default': default, 'help': help, 'names': names}
+
+
+def _text(help: str, *names: str, default: str | None = None, **more: Any) -> dict[str, Any]:
+    return {'default': default, 'help': help, 'names': names, **more}
+
+
+def _switch(default: int, help: str) -> dict[str, Any]:
+    """Upstream's kind, which takes 0 or 1."""
+    return {'type': int, 'choices': (0, 1), 'default': default, 'help': help}
+
+
+def _own_switch(help: str) -> dict[str, Any]:
+    """A switch of ours, whose 1 may be omitted."""
+    return {**_switch(0, help), 'nargs': '?', 'const': 1}
+
+
+def _action(help: str, *names: str, on: bool = True, **more: Any) -> dict[str, Any]:
+    return {'action': 'store_true' if on else 'store_false', 'default': False, 'help': help,
+            'names': names, **more}
+
+
+COUNT, SIZE, AMOUNT = at_least(0), at_least(1), at_least(0, float)
+
+# Keys are the names behind `--`. Defaults are upstream's where upstream has the flag.
+FLAGS: dict[str, dict[str, Any]] = {
+    # The run
+    'out': _text('folder for the results'),
+    'preset': _choice(PRESETS, 'upstream', 'set of defaults'),
+    'snapshot_steps': _number(COUNT, 0, 'write a snapshot every N steps (0: every epoch)',
+                              metavar='N'),
+    'log_steps': _number(COUNT, 0, 'write the losses of every Nth step to steps.jsonl',
+                         metavar='N'),
+    'progress': {'nargs': '?', 'const': 'on', **_choice(
+        ('auto', 'on', 'off'), 'auto', 'live line: on a terminal, always, never')},
+    'gpu': _number(int, -1, 'number of the GPU; negative: CPU', '-g'),
+    'device': _text("Chainer's name of a device, e.g. @cupy:0; instead of --gpu"),
+    'communicator': _choice(COMMUNICATORS, None, 'train with all processes that mpiexec started; '
+                            'a batch is shared among them'),
+    'random_seed': _number(COUNT, 1234, 'seed'),
+    'debug_mode': _switch(0, "Chainer's debug mode"),
+    'save_name': _text('name of the results without --out', default='sentiment_model'),
+
+    # The corpus
+    'data_dir': _text('folder made by interpretable_adv.data', default='data/imdb'),
+    'split': _choice(SPLITS, 'test', 'reviews to work on'),
+    'lower': _switch(1, 'lower-case all words'),
+    'min_count': _number(COUNT, 1, 'words in at most this many reviews are unknown'),
+    'ignore_unk': _switch(0, 'drop unknown words'),
+    'use_unlabled_to_vocab': _switch(1, 'read the unlabelled reviews, and count their words'),
+    'dataset': _choice(DATASETS, 'imdb', 'only imdb; other corpora are read through --data_dir'),
+    'add_labeld_to_unlabel': _switch(1, 'VAT on the labelled reviews as well'),
+
+    # The classifier
+    'emb_dim': _number(SIZE, 256, 'size of word vectors'),
+    'hidden_dim': _number(SIZE, 1024, 'size of the LSTM'),
+    'hidden_cls_dim': _number(SIZE, 30, 'size of the hidden layer'),
+    'n_layers': _number(SIZE, 1, 'layers of the LSTM'),
+    'dropout': _number(share, 0.5, 'dropout ratio'),
+    'pretrained_model': _text("a language model's best.model to start from", default=''),
+    'word_only': _switch(0, "take only the language model's word vectors"),
+    'load_trained_lstm': _text('a classifier to start from', default=''),
+    'freeze_word_emb': _switch(0, 'do not train the word vectors'),
+    'adaptive_softmax': _switch(1, 'no effect: read from --pretrained_model'),
+    'n_class': _number(at_least(2), 2, 'no effect: read from the corpus'),
+    'batchsize_nn': _number(SIZE, 10, 'no effect: the neighbour search chooses its own blocks'),
+    'use_rational': _switch(0, argparse.SUPPRESS),
+    'use_seq_labeling': _switch(0, argparse.SUPPRESS),
+    'use_bilstm': _switch(0, argparse.SUPPRESS),
+
+    # Optimisation
+    'batchsize': _number(SIZE, 32, 'reviews per step'),
+    'batchsize_semi': _number(SIZE, 64, 'unlabelled reviews per step'),
+    'n_epoch': _number(SIZE, 30, 'epochs'),
+    'alpha': _number(AMOUNT, 0.001, "Adam's step size"),
+    'alpha_decay': _number(AMOUNT, 0.0, 'its factor per step'),
+    'use_exp_decay': _switch(1, 'compute it as alpha · decay^step'),
+    'clip': _number(AMOUNT, 5.0, 'largest norm of the gradient'),
+    'eval': _switch(0, 'print the accuracies before training'),
+
+    # Methods and their attacks
+    'method': _text('readable alternative to --use_adv, --use_attn_d, --use_semi_data, --use_spgd'),
+    'use_adv': _switch(0, 'adversarial training'),
+    'use_attn_d': _switch(0, 'interpretable directions (iAdvT, iVAT)'),
+    'use_semi_data': _switch(0, 'virtual adversarial training'),
+    'use_spgd': _own_switch('SPGD'),
+    'nl_factor': _number(float, 1.0, 'λ, weight of the adversarial loss'),
+    'xi_var': _number(AMOUNT, 1.0, 'ε, size of the perturbation'),
+    'xi_var_first': _number(AMOUNT, 1.0, "size of VAT's start"),
+    'norm_sentence_level': _switch(1, 'one norm per review instead of per word'),
+    'nn_k': _number(SIZE, 10, 'K, neighbours per word'),
+    'nn_k_offset': _number(COUNT, 1, 'rank of the first neighbour (0: the word itself)'),
+    'use_limit_vocab': _switch(1, 'neighbours among the words of labelled reviews only'),
+    'update_nearest_epoch': _number(COUNT, 1, 'new neighbours after every Nth epoch; 0: never'),
+    'update_nearest_batch': _number(
+        COUNT, None, 'new neighbours every N steps; 0: by --update_nearest_epoch, as upstream '
+        '(default: 50 for SPGD and preset paper, else 0)', metavar='N'),
+    'online_nn': _switch(0, 'new neighbours in every step'),
+    'sparsity': _number(share, 0.75, 'σ, share of the words that stay in place'),
+    'spgd_iters': _number(SIZE, 1, 'M, gradient steps'),
+    'spgd_step': _number(AMOUNT, None, 'size of a gradient step (default: ε)'),
+    'spgd_toward_only': _own_switch('do not move words whose K cosines are all negative'),
+    'sparsity_rank': _choice(RANKS, 'raw', 'which norm ranks the words'),
+    'spgd_directions': _choice(('clean', 'dropout'), 'clean',
+                               'directions between clean word vectors or ones with dropout'),
+    'mask_eos': _own_switch("never perturb a review's end, in any method"),
+    'epsilon': _text('ε, one for all methods or adv=5,iadv=15,… (default: what the classifier was '
+                     "trained with, else the paper's)", default='', metavar='E'),
+
+    # The language model; upstream's flags of pretrain.py have dashes
+    'unit': _number(SIZE, 1024, 'size of the LSTM', '-u'),
+    'n-units-word': _number(SIZE, 256, 'size of word vectors'),
+    'layer': _number(SIZE, 1, 'layers of the LSTM'),
+    'share-embedding': _action('output weights are the word vectors; needs --unit equal to '
+                               '--n-units-word'),
+    'adaptive-softmax': _action('adaptive softmax'),
+    'no_adaptive_softmax': _action('plain softmax, also with preset paper',
+                                   '--no-adaptive-softmax', on=False, dest='adaptive_softmax'),
+    'norm-vecs': _action('word vectors start with length 1'),
+    'forget_bias': _number(float, None, "start of the LSTM's forget biases (default: 0)",
+                           '--forget-bias'),
+    'cutoffs': _number(
+        numbers(int), None, 'words at which the tails of the adaptive softmax begin (default: '
+        '2000,10000, and for at most 10000 words a single tail, from 2000 or from the middle)',
+        metavar='N,N,…'),
+    'vocab': _text("the vocabulary, one word per line in id order like a run's vocab.txt",
+                   metavar='FILE'),
+    'use-full-vocab': _action('all training words, as --min_count 0'),
+    'test': _action('quick trial on the first 20 reviews of each split'),
+    'bproplen': _number(SIZE, 35, 'words per window, over which gradients flow', '-l'),
+    'epoch': _number(SIZE, 50, 'epochs', '-e'),
+    'gradclip': _number(AMOUNT, 5, 'largest norm of the gradient', '-c'),
+    'decay-if-fail': _action('... only after an epoch whose validation perplexity did not fall'),
+    'no_decay_if_fail': _action('alpha decays after each epoch, also with preset paper',
+                                '--no-decay-if-fail', on=False, dest='decay_if_fail'),
+    'decay-every': _action('... after each window instead'),
+    'random-seed': _number(COUNT, 1234, 'seed'),
+    'patience': _number(COUNT, 0, 'stop after N epochs in a row without a better validation (0: '
+                        'never)', metavar='N'),
+    'valid_split': _choice(('dev', 'test'), 'test', 'what chooses the best epoch; upstream takes '
+                           'the test set', '--valid-split'),
+    'eval_streams': _number(SIZE, 1, 'streams that an evaluation reads side by side: 1 as '
+                            'upstream; more are faster, and each starts from a zero state',
+                            '--eval-streams', metavar='N'),
+    'log-interval': _number(SIZE, 500, 'print the training perplexity every N windows',
+                            metavar='N'),
+    'validation-interval': _number(
+        COUNT, 30000, 'within an epoch print the validation perplexity every N windows, with '
+        'no effect on training (0: never)', '--val-interval', metavar='N'),
+    'save-all': _number(int, 0, 'keep the model of every epoch as epochN.model', metavar='1'),
+}
+
+DATA = ('lower', 'min_count', 'ignore_unk', 'use_unlabled_to_vocab')
+
+# `AttackSettings` and the flags that give them.
+ATTACK = {
+    'epsilon': 'xi_var', 'level': 'norm_sentence_level', 'first_scale': 'xi_var_first',
+    'mask_eos': 'mask_eos', 'k': 'nn_k', 'k_offset': 'nn_k_offset',
+    'limit_vocabulary': 'use_limit_vocab', 'sparsity': 'sparsity', 'iterations': 'spgd_iters',
+    'step': 'spgd_step', 'toward_only': 'spgd_toward_only', 'rank': 'sparsity_rank',
+    'directions': 'spgd_directions',
+}
+SPGD = ('sparsity', 'spgd_iters', 'spgd_step', 'spgd_toward_only', 'sparsity_rank', 'mask_eos')
+UPSTREAM_ATTACK = ('xi_var', 'xi_var_first', 'norm_sentence_level', 'nn_k', 'nn_k_offset',
+                   'use_limit_vocab')
+
+
+# Parsers --------------------------------------------------------------------------------------
+
+def add(group: Any, *names: str, **changes: Any) -> None:
+    """Adds flags to a parser or a group of one.
+
+    Args:
+        changes: of their declaration, for the few that differ between commands.
+    """
+    for name in names:
+        flag = {**FLAGS[name], **changes}
+        group.add_argument(f'--{name}', *flag.pop('names', ()), **flag)
+
+
+def add_data(parser: ArgumentParser, **defaults: int) -> None:
+    """Adds the flags that say which corpus is read and how its words are numbered."""
+    add(parser, 'data_dir')
+    add(parser.add_upstream_group('data'), *DATA)
+    parser.set_defaults(**defaults)
+
+
+def add_method_choice(group: Any) -> None:
+    add(group, 'method', choices=trainable())
+
+
+# A trained model's own settings -----------------------------------------------------------------
+
+def read_run(model: str) -> dict[str, Any]:
+    """The settings of the run that a model lies in, from its `args.json`; `{}` without one."""
+    path = os.path.join(os.path.dirname(model), folder.SETTINGS)
+    try:
+        with open(path, encoding='utf-8') as stream:
+            found = json.load(stream)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise UserError(f'cannot read {path}: {error.strerror}') from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f'{path} is damaged ({error}): restore it, or move the model elsewhere to '
+                        'use it without its settings') from error
+    if not isinstance(found, dict):
+        raise UserError(f'{path} is damaged: it holds no settings; restore it, or move the model '
+                        'elsewhere to use it without its settings')
+    return found
+
+
+def set_run_defaults(parser: ArgumentParser, run: dict[str, Any], names: Iterable[str],
+                     model: str) -> None:
+    """Makes what a model was trained with the defaults of a parser's flags.
+
+    Args:
+        run: what `read_run` found next to `model`.
+    """
+    parser.set_defaults(**{name: _checked(name, run[name], model) for name in names
+                           if name in run})
+
+
+def _checked(name: str, value: Any, model: str) -> Any:
+    """A value of `args.json`, if the flag takes it."""
+    flag = FLAGS[name]
+    if value is None and flag['default'] is None:
+        return None
+    try:
+        converted = flag['type'](str(value)) if 'type' in flag else value
+        if 'choices' in flag and converted not in flag['choices']:
+            raise ValueError
+    except (ValueError, TypeError, OverflowError, argparse.ArgumentTypeError):
+        path = os.path.join(os.path.dirname(model), folder.SETTINGS)
+        raise UserError(f'{path} is damaged: {name} is {value!r}; restore it, or give '
+                        f'--{name}') from None
+    return converted
+
+
+def load_corpus(settings: argparse.Namespace) -> data.Corpus:
+    """The corpus that the flags of `add_data` describe."""
+    return data.load(settings.data_dir, lower=bool(settings.lower),
+                     min_count=settings.min_count, ignore_unk=bool(settings.ignore_unk),
+                     use_unlabeled=bool(settings.use_unlabled_to_vocab))
+
+
+# Methods and their attacks ------------------------------------------------------------------------
+
+def per_method(text: str, methods: Sequence[str], flag: str,
+               required: bool = True) -> dict[str, str]:
+    """`{method: value}` from one value for all methods, or from `adv=X,iadv=Y`.
+
+    A control without a value of its own has that of the method it belongs to; `none` has the
+    first. Empty text gives `{}`.
+
+    Args:
+        required: whether every method must have a value.
+    """
+    parts = [part.strip() for part in text.split(',') if part.strip()]
+    if not any('=' in part and part.partition('=')[0].strip() in METHODS for part in parts):
+        return dict.fromkeys(methods, text.strip()) if text.strip() else {}
+    values = {}
+    for part in parts:
+        name, _, given = (piece.strip() for piece in part.partition('='))
+        if name not in METHODS or not given:
+            raise UserError(f'{flag} {part}: give {flag} as one value or as adv=…,iadv=…')
+        values[name] = given
+    first = next(iter(values.values()))
+    found: dict[str, str] = {}
+    for method in methods:
+        value = values.get(method) or values.get(METHODS[method].control_of or '')
+        if value is None and method == 'none':
+            value = first
+        if value is None and required:
+            raise UserError(f'{flag} has no value for the method {method}: add {method}=…')
+        if value is not None:
+            found[method] = value
+    return found
+
+
+def parse_epsilons(text: str, methods: Sequence[str]) -> dict[str, float]:
+    """The values of `--epsilon`, for the methods that it names."""
+    values = {}
+    for method, value in per_method(text, methods, '--epsilon', required=False).items():
+        try:
+            values[method] = at_least(0, float)(value)
+            if not math.isfinite(values[method]):
+                raise ValueError
+        except (ValueError, argparse.ArgumentTypeError):
+            raise UserError(f'--epsilon {value}: give numbers from 0') from None
+    return values
+
+
+def attack_settings(flags: argparse.Namespace, seed: int = 1234) -> AttackSettings:
+    """The settings that a command's flags describe."""
+    values = {name: getattr(flags, flag) for name, flag in ATTACK.items() if hasattr(flags, flag)}
+    values['level'] = 'sentence' if values['level'] else 'word'
+    for name in ('mask_eos', 'limit_vocabulary', 'toward_only'):
+        values[name] = bool(values[name])
+    return AttackSettings(seed=seed, **values)
+
+
+def resolve_attacks(make_parser: Callable[[], ArgumentParser], argv: Sequence[str] | None,
+                    models: dict[str, str], epsilons: dict[str, float], seed: int,
+                    trained_epsilon: bool = True) -> dict[str, AttackSettings]:
+    """The settings of each method's attack.
+
+    A flag counts where it is given, else what the method's classifier was trained with, else the
+    command's default; for ε, the paper's. A control has the settings of the method it belongs to.
+
+    Args:
+        make_parser: makes the command's parser.
+        models: path of the classifier that each method attacks.
+        epsilons: what `--epsilon` says.
+        seed: of attacks that draw random numbers.
+        trained_epsilon: False: without `--epsilon`, ε is that of `--xi_var`, as upstream.
+    """
+    found = {}
+    for method, path in models.items():
+        row, run, parser = METHODS[method], read_run(path), make_parser()
+        set_run_defaults(parser, run, [flag for flag in ATTACK.values() if flag != 'xi_var'], path)
+        if trained_epsilon:
+            parser.set_defaults(xi_var=row.epsilon or 0.0)
+            if run.get('method') in (method, row.control_of):
+                set_run_defaults(parser, run, ['xi_var'], path)
+        flags = parser.parse_args(argv)
+        flags.xi_var = epsilons.get(method, flags.xi_var) if method != 'none' else 0.0
+        found[method] = attack_settings(flags, seed)
+    return {method: dataclasses.replace(settings, **{
+        name: getattr(found[other], name)
+        for name, other in METHODS[method].borrows.items() if other in found})
+        for method, settings in found.items()}
+
+
+def as_flags(settings: AttackSettings, method: str) -> dict[str, Any]:
+    """The settings that a method's attack depends on, as flags and their values."""
+    values = {ATTACK.get(name, name): getattr(settings, name)
+              for name in ('epsilon', *METHODS[method].settings)}
+    values['norm_sentence_level'] = settings.level == 'sentence'
+    return {flag: int(value) if isinstance(value, bool) else value
+            for flag, value in values.items()}
+
+
+def chosen_switches(flags: argparse.Namespace) -> tuple[int, ...]:
+    """The values of `SWITCHES`; SPGD is a kind of adversarial training."""
+    return (flags.use_adv | flags.use_spgd, *(getattr(flags, name) for name in SWITCHES[1:]))
+
+

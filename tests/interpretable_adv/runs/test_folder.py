@@ -1,0 +1,34 @@
+"""folder.py: what a run begins with, and whether there is one already."""
+import json
+
+import pytest
+
+from interpretable_adv.errors import UserError
+from interpretable_adv.runs import folder
+
+
+def test_a_run_that_goes_on_has_no_result(tmp_path):
+    (tmp_path / 'result.json').write_text('{"n_epoch": 3}')
+    folder.describe_run(str(tmp_path), {'n_epoch': 6}, ['a', 'b'])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ['args.json', 'vocab.txt']
+
+
+def test_a_run_is_described_in_a_folder_that_is_made(tmp_path):
+    folder.describe_run(str(tmp_path / 'new' / 'run'), {'n_epoch': 6}, ['<eos>', 'é'])
+    assert json.loads((tmp_path / 'new' / 'run' / 'args.json').read_text()) == {'n_epoch': 6}
+    assert (tmp_path / 'new' / 'run' / 'vocab.txt').read_text(encoding='utf-8') == '<eos>\né\n'
+
+
+def test_a_snapshot_is_found_and_needs_resume(tmp_path):
+    assert not folder.find_snapshot(str(tmp_path), False)
+    assert not folder.find_snapshot(str(tmp_path), True)
+    (tmp_path / folder.SNAPSHOT).write_bytes(b'')
+    assert folder.find_snapshot(str(tmp_path), True)
+    with pytest.raises(UserError, match='holds a run already: .*--resume'):
+        folder.find_snapshot(str(tmp_path), False)
+
+
+def test_versions_name_what_the_numbers_depend_on():
+    found = folder.versions()
+    assert set(found) == {'interpretable_adv', 'chainer', 'numpy', 'python'}
+    assert all(version[0].isdigit() for version in found.values())
