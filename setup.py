@@ -20,8 +20,10 @@ kernels = Extension(
     sources=[KERNELS + name for name in (
         'plain.c', 'avx2.c', 'avx512.c', 'kernels.c', 'threads.c')],
     depends=[KERNELS + name for name in (
-        'kernels.h', 'threads.h', 'variant.h', 'vector.h',
-        'lstm.c', 'adam.c', 'segment_sum.c', 'top_k.c', 'directions.c', 'dropout.c')],
+        'kernels.h', 'threads.h', 'variant.h', 'vector.h', 'functions.h', 'lanes.h', 'lstm.c',
+        'product.c', 'elementwise.c', 'softmax.c', 'row_sums.c', 'column_sums.c', 'square_sum.c',
+        'segment_sum.c', 'dots.c', 'combine.c', 'directions.c', 'top_k.c', 'adam.c',
+        'dropout.c')],
     extra_compile_args=['-O3', '-std=gnu11', '-pthread', '-ffp-contract=off',
                         '-fno-math-errno', '-fno-trapping-math'],
     extra_link_args=['-pthread'],

@@ -1,7 +1,8 @@
-/* Adam in one pass, and the sum of squares that gradient clipping needs.
+/* Adam in one pass.
  *
- *     m += (1 − β1) (g − m)      v += (1 − β2) (g² − v)
- *     parameter −= eta (alpha / (√v + epsilon)) m
+ *     m = m + (1 − β1) (g − m)
+ *     v = v + (1 − β2) (g g − v)
+ *     parameter = parameter + (−eta) ((alpha / (√v + epsilon)) m)
  *
  * Operations and their order are those of chainer.optimizers.Adam on NumPy, without fused
  * products, so the numbers are equal to the last bit (but for denormals, which are zero here).
@@ -74,36 +75,4 @@ static void adam_task(void *arguments, int thread, int threads, struct barrier *
 static void NAME(adam)(struct adam *arguments, int threads)
 {
     run_in_threads(adam_task, arguments, threads);
-}
-
-/* Each block is summed on its own, so that the total does not depend on the threads. */
-static void square_sum_task(void *arguments, int thread, int threads, struct barrier *barrier)
-{
-    (void)barrier;
-    const struct square_sum *a = arguments;
-    long block, last;
-    share((a->count + SQUARE_SUM_BLOCK - 1) / SQUARE_SUM_BLOCK, thread, threads, &block, &last);
-    for (; block < last; block++) {
-        long i = block * SQUARE_SUM_BLOCK, stop = i + SQUARE_SUM_BLOCK;
-        if (stop > a->count)
-            stop = a->count;
-        vector sums[4] = {{0}};
-        for (; i + 4 * LANES <= stop; i += 4 * LANES)
-            for (int v = 0; v < 4; v++) {
-                vector x = load(a->values + i + v * LANES);
-                sums[v] = multiply_add(x, x, sums[v]);
-            }
-        double total = 0;
-        for (int v = 0; v < 4; v++)
-            for (int lane = 0; lane < LANES; lane++)
-                total += sums[v][lane];
-        for (; i < stop; i++)
-            total += (double)a->values[i] * a->values[i];
-        a->block_sums[block] = total;
-    }
-}
-
-static void NAME(square_sum)(struct square_sum *arguments, int threads)
-{
-    run_in_threads(square_sum_task, arguments, threads);
 }

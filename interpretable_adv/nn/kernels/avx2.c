@@ -4,6 +4,7 @@
 #define VARIANT avx2
 #define LANES 8
 #define TILE_VECTORS 2
+#define PRODUCT_ROWS 6
 #include "variant.h"
 #else
 typedef int not_for_this_compiler;

@@ -1,7 +1,29 @@
 /* Unit vectors from words to their neighbours, in one pass over what is written.
  *
  *     directions[i][k] = d / sqrt(epsilon + |d|²)   with d = table[neighbors[i][k]] − table[ids[i]]
- */
+ *
+ * |d|² is summed in the sixteen lanes of lanes.h: lane = fma(d, d, lane). */
+
+/* Writes the difference of two rows, and returns the sum of its squares. */
+static float write_difference(const float *to, const float *from, float *difference, long columns)
+{
+    struct lanes sums = no_lanes();
+    long i = 0;
+    for (; i + SUM_LANES <= columns; i += SUM_LANES) {
+        struct lanes d = load_lanes(to + i), start = load_lanes(from + i);
+        for (int v = 0; v < SUM_VECTORS; v++)
+            d.part[v] -= start.part[v];
+        sums = add_products(sums, d, d);
+        store_lanes(difference + i, d);
+    }
+    if (i < columns) {
+        for (long j = i; j < columns; j++)
+            difference[j] = to[j] - from[j];
+        struct lanes d = load_some_lanes(difference + i, columns - i, 0);
+        sums = add_products(sums, d, d);
+    }
+    return total_of_lanes(sums);
+}
 
 static void directions_task(void *arguments, int thread, int threads, struct barrier *barrier)
 {
@@ -10,25 +32,12 @@ static void directions_task(void *arguments, int thread, int threads, struct bar
     long row, last, columns = a->columns;
     share(a->words * a->k, thread, threads, &row, &last);
     for (; row < last; row++) {
-        const float *from = a->table + a->ids[row / a->k] * columns;
-        const float *to = a->table + a->neighbors[row] * columns;
         float *direction = a->directions + row * columns;
-        vector sums = spread(0);
-        float square = 0;
+        float length = sqrtf(a->epsilon + write_difference(
+            a->table + a->neighbors[row] * columns, a->table + a->ids[row / a->k] * columns,
+            direction, columns));
         long i = 0;
-        for (; i + LANES <= columns; i += LANES) {
-            vector difference = load(to + i) - load(from + i);
-            sums = multiply_add(difference, difference, sums);
-            store(direction + i, difference);
-        }
-        for (; i < columns; i++) {
-            direction[i] = to[i] - from[i];
-            square += direction[i] * direction[i];
-        }
-        for (int lane = 0; lane < LANES; lane++)
-            square += sums[lane];
-        float length = sqrtf(a->epsilon + square);
-        for (i = 0; i + LANES <= columns; i += LANES)
+        for (; i + LANES <= columns; i += LANES)
             store(direction + i, load(direction + i) / spread(length));
         for (; i < columns; i++)
             direction[i] /= length;

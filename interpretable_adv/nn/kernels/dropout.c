@@ -42,8 +42,9 @@ static void mt_temper(const uint32_t *from, uint32_t *to, long count)
 }
 
 /* In one thread: the words come one after another. */
-static void NAME(dropout)(struct dropout *a)
+static void NAME(dropout)(struct dropout *a, int threads)
 {
+    (void)threads;
     uint32_t words[MT_WORDS];
     int64_t last_below = a->threshold - 1;
     float scale = a->scale;

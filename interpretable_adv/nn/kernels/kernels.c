@@ -44,34 +44,18 @@ const char *kernels_select(const char *name)
 /* Python compares this with its own sizes, and does without an outdated library. */
 int64_t kernels_argument_bytes(void)
 {
-    return sizeof(struct lstm_forward) + sizeof(struct lstm_backward) + sizeof(struct adam)
-        + sizeof(struct square_sum) + sizeof(struct segment_sum) + sizeof(struct top_k)
-        + sizeof(struct directions) + sizeof(struct dropout);
+#define SIZE(kernel) + sizeof(struct kernel)
+    return 0 FOR_EACH_KERNEL(SIZE);
 }
 
 int64_t kernels_unit_multiple(void) { return selected->unit_multiple; }
 
-void kernels_lstm_forward(struct lstm_forward *a, int threads)
+/* How many floats of workspace a product needs. */
+int64_t kernels_product_workspace(const struct product *a, int threads)
 {
-    selected->lstm_forward(a, threads);
+    return selected->product_workspace(a, threads);
 }
 
-void kernels_lstm_backward(struct lstm_backward *a, int threads)
-{
-    selected->lstm_backward(a, threads);
-}
-
-void kernels_adam(struct adam *a, int threads) { selected->adam(a, threads); }
-
-void kernels_square_sum(struct square_sum *a, int threads) { selected->square_sum(a, threads); }
-
-void kernels_segment_sum(struct segment_sum *a, int threads)
-{
-    selected->segment_sum(a, threads);
-}
-
-void kernels_top_k(struct top_k *a, int threads) { selected->top_k(a, threads); }
-
-void kernels_directions(struct directions *a, int threads) { selected->directions(a, threads); }
-
-void kernels_dropout(struct dropout *a) { selected->dropout(a); }
+#define DEFINE(kernel) \
+    void kernels_##kernel(struct kernel *a, int threads) { selected->kernel(a, threads); }
+FOR_EACH_KERNEL(DEFINE)

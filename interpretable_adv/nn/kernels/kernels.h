@@ -5,7 +5,8 @@
 #include <stdint.h>
 
 /* A packed batch: time step t owns the rows offsets[t] .. offsets[t+1]-1, and row r of a step
- * belongs to the same review at every step. `units` is a multiple of unit_multiple. */
+ * belongs to the same review at every step. `units` is a multiple of unit_multiple; the first
+ * `depth` are the layer's, the others fill up and have no weights. */
 struct lstm_forward {
     const float *weights[4];   /* recurrent weights of i, f, o, c: each (units, units) */
     float *packed;             /* 4 * units * units floats of scratch space */
@@ -14,7 +15,7 @@ struct lstm_forward {
     float *cells, *tanh_cells, *hidden;  /* (rows, units), out */
     const float *h0, *c0;      /* (reviews, units) */
     const int64_t *offsets;    /* (steps + 1) */
-    int64_t steps, units;
+    int64_t steps, units, depth;
 };
 
 struct lstm_backward {
@@ -25,7 +26,7 @@ struct lstm_backward {
     float *grad_gates;         /* (rows, 4 * units), out: before the activation */
     float *grad_h, *grad_c;    /* (reviews, units): of the final states in, the initial out */
     const int64_t *offsets;
-    int64_t steps, units;
+    int64_t steps, units, depth;
 };
 
 struct adam {
@@ -37,10 +38,48 @@ struct adam {
     float one_minus_beta1, one_minus_beta2, alpha, epsilon, eta;
 };
 
+struct product {
+    const float *a;            /* (rows, depth), or (depth, rows) with transpose_a */
+    const float *b;            /* (depth, columns), or (columns, depth) with transpose_b */
+    float *c;                  /* (rows, columns), out; with accumulate also in */
+    float *workspace;          /* as many floats as product_workspace says */
+    int64_t rows, columns, depth;
+    int64_t a_stride, b_stride, c_stride;  /* floats from a row to the next */
+    int64_t transpose_a, transpose_b, accumulate;
+};
+
+struct elementwise {
+    const float *from;
+    float *to;                 /* (count), may be `from` */
+    int64_t count;
+    int64_t function;          /* 0: exp, 1: log, 2: tanh, 3: sigmoid */
+};
+
+struct softmax {
+    float *scores;             /* (rows, columns): z in, exp(z + bias - peak) out */
+    const float *bias;         /* (columns) or NULL */
+    float *peaks, *totals;     /* (rows), out */
+    int64_t rows, columns;
+};
+
+struct row_sums {
+    const float *values;       /* (rows, columns), row stride `stride` floats */
+    float *sums;               /* (rows), out */
+    int64_t rows, columns, stride;
+    int64_t squares;           /* whether squares are summed */
+};
+
+struct column_sums {
+    const float *values;       /* (rows, columns), row stride `stride` floats */
+    float *sums;               /* (columns), out */
+    int64_t rows, columns, stride;
+};
+
 struct square_sum {
     const float *values;
-    double *block_sums;        /* one for each SQUARE_SUM_BLOCK values begun */
+    double *block_sums;        /* one for each SQUARE_SUM_BLOCK values begun, scratch space */
     int64_t count;
+    double total;              /* out */
 };
 #define SQUARE_SUM_BLOCK 4096
 
@@ -49,6 +88,20 @@ struct segment_sum {
     const int64_t *starts;     /* (segments + 1), into rows */
     float *sums;               /* (segments, columns), out */
     int64_t segments, columns;
+};
+
+struct dots {
+    const float *directions;   /* (words, k, columns) */
+    const float *vectors;      /* (words, columns) */
+    float *products;           /* (words, k), out */
+    int64_t words, k, columns;
+};
+
+struct combine {
+    const float *weights;      /* (words, k) */
+    const float *directions;   /* (words, k, columns) */
+    float *sums;               /* (words, columns), out */
+    int64_t words, k, columns;
 };
 
 struct top_k {
@@ -76,17 +129,19 @@ struct dropout {
     float scale;
 };
 
+/* Each kernel is a function void name(struct name *arguments, int threads). */
+#define FOR_EACH_KERNEL(DO) \
+    DO(lstm_forward) DO(lstm_backward) DO(product) DO(elementwise) DO(softmax) DO(row_sums) \
+    DO(column_sums) DO(square_sum) DO(segment_sum) DO(dots) DO(combine) DO(directions) \
+    DO(top_k) DO(adam) DO(dropout)
+
 struct kernels {
     const char *name;
     int64_t unit_multiple;
-    void (*lstm_forward)(struct lstm_forward *, int threads);
-    void (*lstm_backward)(struct lstm_backward *, int threads);
-    void (*adam)(struct adam *, int threads);
-    void (*square_sum)(struct square_sum *, int threads);
-    void (*segment_sum)(struct segment_sum *, int threads);
-    void (*top_k)(struct top_k *, int threads);
-    void (*directions)(struct directions *, int threads);
-    void (*dropout)(struct dropout *);
+    int64_t (*product_workspace)(const struct product *, int threads);
+#define DECLARE(kernel) void (*kernel)(struct kernel *, int threads);
+    FOR_EACH_KERNEL(DECLARE)
+#undef DECLARE
 };
 
 #endif

@@ -1,11 +1,16 @@
 /* The recurrence of an LSTM layer over a packed batch, forward and backward.
  *
  * Forward, for each step and all its rows, with z the projected inputs found in `gates`:
- *     z += h' U + b,  i, f, o = sigmoid(z),  g = tanh(z),  c = f c' + i g,  h = o tanh(c)
+ *     z = z + b;  for k rising: z = fma(h'_k, U_k, z)
+ *     i, f, o = sigmoid(z),  g = tanh(z),  c = fma(f, c', i g),  h = o tanh(c)
+ * (for i, f and o with half of z, b and U, and sigmoid_of_double).
  * Backward, from the last step to the first:
- *     dz_o = dh tanh(c) o (1 - o)       dc += dh o (1 - tanh²(c))
- *     dz_i = dc g i (1 - i)    dz_f = dc c' f (1 - f)    dz_g = dc i (1 - g²)
- *     dc' = dc f,  dh' = dz U
+ *     dh = dh + gradient of h           dc = fma(dh o, 1 - tanh²(c), dc)
+ *     dz_i = (dc g) (i (1 - i))         dz_f = (dc c') (f (1 - f))
+ *     dz_o = (dh tanh(c)) (o (1 - o))   dz_g = (dc i) (1 - g²)
+ *     dc' = dc f
+ *     dh' = 0;  for the gates i, f, o, g, for k rising: dh' = fma(dz_k, U_k, dh')
+ * A row's results do not depend on the other rows.
  *
  * Both products run in tiles of up to TILE_ROWS rows by TILE_VECTORS vectors that stay in
  * registers. The weights are laid out once per pass in the order in which the tiles read them:
@@ -16,7 +21,7 @@
  * step's product (forward) or this step's (backward) reads what all threads have written.
  * Weights of many units do not fit into a core's cache. Each tile therefore fetches a part of those
  * that follow, so that they are there in time: four groups of rows fetch them all.
- * The order of every sum is fixed by the sizes alone, never by the number of threads. */
+ * Units beyond `depth` only fill up vectors; they take no part in the sums. */
 
 #define TILE_ROWS 6
 #define TILE_COLUMNS (TILE_VECTORS * LANES)
@@ -71,7 +76,7 @@ INLINE void forward_tile(int row_count, const struct lstm_forward *a, long block
                 sums[r][v] = load(gates + r * 4 * units + (first + v) * units)
                     + load(a->bias + (first + v) * units + unit);
         multiply_tile(row_count, h, units,
-                      a->packed + unit * 4 * units + first * units * LANES, a->units,
+                      a->packed + unit * 4 * units + first * units * LANES, a->depth,
                       next + first * units * LANES, sums);
 #pragma GCC unroll 6
         for (int r = 0; r < row_count; r++)
@@ -199,6 +204,20 @@ INLINE void backward_gates(const struct lstm_backward *a, const float *previous_
     }
 }
 
+/* How many k from k on belong together: up to DEPTH, and none that only fills up a gate. */
+static long piece_from(const struct lstm_backward *a, long k)
+{
+    long end = a->depth == a->units ? 4 * a->units : k / a->units * a->units + a->depth;
+    return end - k < DEPTH ? end - k : DEPTH;
+}
+
+/* The k that follows on such a piece. */
+static long after_piece(const struct lstm_backward *a, long k, long depth)
+{
+    k += depth;
+    return k % a->units == a->depth ? k + a->units - a->depth : k;
+}
+
 static void backward_task(void *arguments, int thread, int threads, struct barrier *barrier)
 {
     const struct lstm_backward *a = arguments;
@@ -221,8 +240,8 @@ static void backward_task(void *arguments, int thread, int threads, struct barri
             backward_gates(a, previous_cells, start + row, row,
                            first_block * TILE_COLUMNS, last_block * TILE_COLUMNS);
         wait_for_all(barrier, threads);
-        for (long k = 0; k < total_depth; k += DEPTH) {
-            long depth = total_depth - k < DEPTH ? total_depth - k : DEPTH;
+        for (long k = 0, depth; k < total_depth; k = after_piece(a, k, depth)) {
+            depth = piece_from(a, k);
             for (long block = first_block; block < last_block; block++) {
                 long next_k = block + 1 < last_block ? k : k + DEPTH < total_depth ? k + DEPTH : 0;
                 const float *next = a->packed + TILE_COLUMNS

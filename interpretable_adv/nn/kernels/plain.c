@@ -4,8 +4,10 @@
 #ifdef PLAIN_LANES
 #define LANES PLAIN_LANES
 #define TILE_VECTORS PLAIN_TILE_VECTORS
+#define PRODUCT_ROWS PLAIN_PRODUCT_ROWS
 #else
 #define LANES 4
 #define TILE_VECTORS 2
+#define PRODUCT_ROWS 6
 #endif
 #include "variant.h"

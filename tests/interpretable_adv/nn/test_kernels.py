@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from interpretable_adv.nn import kernels
-from interpretable_adv.nn.kernels import tanh_coefficients
+from interpretable_adv.nn.kernels import coefficients
 from tests.interpretable_adv.codes import VARIANTS, running
 
 built = pytest.mark.skipif(not kernels.available, reason='the C kernels are not built')
@@ -52,10 +52,9 @@ def run_all(shift=0):
     kernels.adam(*table[:3], table[3, :len(ids)], 0.1, 0.001, 0.01, 1e-8, 1.0, ids, active)
     results += [table, np.array([kernels.square_sum(table[:, :, :99].copy())])]
 
-    addresses = table[0].ctypes.data + table[0].strides[0] * random.randint(
-        0, 900, 3000).astype(np.uintp)
+    order = random.randint(0, 900, 3000)
     starts = np.sort(np.concatenate([[0, 3000], random.choice(np.arange(1, 3000), 40, False)]))
-    results.append(kernels.segment_sum(addresses, starts, 100))
+    results.append(kernels.segment_sum([table[0]], order, starts))
 
     best, found = np.full((90, 7), -np.inf, np.float32), np.zeros((90, 7), np.int32)
     for first in (0, 450):
@@ -105,13 +104,16 @@ def test_nan_comes_through():
     assert np.isnan(cells[0, 5]) and np.isnan(hidden[0, 5])
 
 
-def test_tanh_coefficients_are_the_derived_ones():
-    text = (ROOT / 'interpretable_adv/nn/kernels/vector.h').read_text()
-    text = text[text.index('vector p ='):text.index('return larger(spread(-1.0f)')]
-    p, q = text.split('vector q =')
-    for part, derived in zip((p, q), tanh_coefficients.fit()):
-        written = [float(number) for number in re.findall(r'spread\(([\d.e+-]+)f\)', part)]
-        np.testing.assert_allclose(written, derived[::-1], rtol=1e-5)
+@pytest.mark.parametrize('name, start, derive', [
+    ('E', 'vector e =', coefficients.fit_exp), ('L', 'vector l =', coefficients.fit_log),
+    ('T', 'vector t =', coefficients.fit_tanh)])
+def test_coefficients_are_the_derived_ones(name, start, derive):
+    text = (ROOT / 'interpretable_adv/nn/kernels/functions.h').read_text()
+    derived, error = derive()
+    lines = text[text.index(start):].splitlines()[:len(derived) - 1]
+    written = [float(n) for n in re.findall(r'spread\(([\d.e+-]+)f\)', '\n'.join(lines))]
+    np.testing.assert_allclose(written, derived[::-1], rtol=1e-5)
+    assert error < 1e-8
 
 
 def numpy_mask(shape, ratio):
