@@ -54,7 +54,8 @@ class AdamRule(stock.AdamRule):
         hp = self.hyperparam
         self._check_eps(np.float32)
         m, v = self.state['m'], self.state['v']
-        constants = (1 - hp.beta1, 1 - hp.beta2, self.alpha_t, hp.eps, hp.eta)
+        # The kernel and NumPy round these to float32, at that one place.
+        constants = (1 - hp.beta1, 1 - hp.beta2, self._alpha(), hp.eps, hp.eta)
         if rows is None:
             self._active = None
             if param.grad is not None:
@@ -70,6 +71,11 @@ class AdamRule(stock.AdamRule):
         else:
             self._active[ids] = 1
             adam_rows_in_blocks(param.array, m, v, gradient, *constants, ids, self._active)
+
+    def _alpha(self):
+        """Chainer's `alpha_t`, by operations that are the same everywhere; `pow` is not."""
+        hp = self.hyperparam
+        return hp.alpha * math.sqrt(1 - _power(hp.beta2, self.t)) / (1 - _power(hp.beta1, self.t))
 
     def _is_plain(self, param):
         hp = self.hyperparam
@@ -137,7 +143,7 @@ class GradientClipping(chainer.optimizer_hooks.GradientClipping):
             return
         gradients = [parameter.grad if rows is None else rows[1]
                      for parameter, rows in ((p, _row_gradient(p)) for p in parameters)]
-        norm = math.sqrt(sum(map(_square_sum, gradients)))
+        norm = math.sqrt(math.fsum(map(_square_sum, gradients)))  # exact in any order
         if norm <= self.threshold:
             return
         for gradient in gradients:  # with a rate of NaN, too: the loss is not finite then
@@ -149,6 +155,17 @@ def _square_sum(array):
         return kernels.square_sum(array)
     flat = array.ravel()
     return float(flat.dot(flat))
+
+
+def _power(base, exponent):
+    """`base ** exponent` for a whole exponent, by squaring."""
+    result = 1.0
+    while exponent:
+        if exponent & 1:
+            result *= base
+        base *= base
+        exponent >>= 1
+    return result
 
 
 def _row_gradient(parameter):

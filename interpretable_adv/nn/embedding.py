@@ -157,11 +157,8 @@ def sum_rows(pieces):
     all_ids = all_ids[order]
     starts = np.flatnonzero(np.diff(all_ids, prepend=-1))
     if kernels.available:
-        addresses = np.concatenate([
-            rows.ctypes.data + rows.strides[0] * np.arange(len(rows), dtype=np.uintp)
-            for _, rows in pieces])
-        columns = pieces[0][1].shape[1]
-        sums = kernels.segment_sum(addresses[order], np.append(starts, len(order)), columns)
+        sums = kernels.segment_sum([rows for _, rows in pieces], order,
+                                   np.append(starts, len(order)))
     else:
         sums = np.concatenate([rows for _, rows in pieces])[order]
         sums = np.add.reduceat(sums, starts, axis=0) if len(starts) else sums

@@ -13,7 +13,7 @@ import chainer.links as L
 import numpy as np
 from chainer import function_node
 
-from interpretable_adv.nn import kernels
+from interpretable_adv.nn import kernels, products
 from interpretable_adv.nn.dropout import dropout
 
 # NStepLSTM numbers its weights i, f, c, o (0-3 for the input, 4-7 recurrent). Here the three
@@ -151,7 +151,7 @@ class Layer(function_node.FunctionNode):
         # sigmoid(z) = tanh(z / 2) / 2 + 1/2: the inner half moves into the weights (exactly,
         # being a power of two), so that one function serves all four gates.
         scale = np.repeat(SCALES, h0.shape[1])
-        gates = x.dot((input_weights * scale[:, None]).T)
+        gates = products.product(x, input_weights * scale[:, None], transpose_b=True)
         run = kernels.lstm_forward if kernels.available else forward_steps
         cells, tanh_cells, hidden = run(
             gates, bias * scale, recurrent_weights, h0, c0, self.packing.offsets)
@@ -164,7 +164,7 @@ class Layer(function_node.FunctionNode):
         x, h0, c0 = (variable.array for variable in self.get_retained_inputs())
         gates, cells, tanh_cells, hidden, input_weights, recurrent_weights = self.saved
         grad_hidden, grad_h, grad_c = (
-            None if g is None else g.array for g in grad_outputs)
+            None if g is None else np.ascontiguousarray(g.array) for g in grad_outputs)
         run = kernels.lstm_backward if kernels.available else backward_steps
         grad_gates, grad_h0, grad_c0 = run(
             gates, cells, tanh_cells, recurrent_weights, c0,
@@ -173,23 +173,28 @@ class Layer(function_node.FunctionNode):
         wanted = set(indexes)
         gradients = {1: grad_h0, 2: grad_c0}
         if 0 in wanted:
-            gradients[0] = grad_gates.dot(input_weights)
+            gradients[0] = products.product(grad_gates, input_weights)
         if wanted & set(range(3, 7)):
-            products = np.split(grad_gates.T.dot(x), 4)
-            gradients.update((3 + gate, product) for gate, product in zip(GATES, products))
+            parts = np.split(products.product(grad_gates, x, transpose_a=True), 4)
+            gradients.update((3 + gate, part) for gate, part in zip(GATES, parts))
         if wanted & set(range(7, 11)):
             previous = np.empty_like(hidden)
             previous[:len(h0)] = h0
             np.take(hidden, self.packing.previous, axis=0, out=previous[len(h0):], mode='clip')
-            products = np.split(grad_gates.T.dot(previous), 4)
-            gradients.update((7 + gate, product) for gate, product in zip(GATES, products))
+            parts = np.split(products.product(grad_gates, previous, transpose_a=True), 4)
+            gradients.update((7 + gate, part) for gate, part in zip(GATES, parts))
         if wanted & set(range(11, 19)):
-            ones = np.ones(len(grad_gates), np.float32)
-            sums = np.split(ones.dot(grad_gates), 4)
+            sums = np.split(_column_sums(grad_gates), 4)
             gradients.update((11 + gate, total) for gate, total in zip(GATES, sums))
             # Equal, but never the same array: gradient clipping scales each one in place.
             gradients.update((15 + gate, total.copy()) for gate, total in zip(GATES, sums))
         return tuple(chainer.Variable(gradients[index]) for index in indexes)
+
+
+def _column_sums(gradient):
+    if kernels.available:
+        return kernels.column_sums(gradient)
+    return np.ones(len(gradient), np.float32).dot(gradient)
 
 
 def forward_steps(gates, bias, weights, h0, c0, offsets):
