@@ -1,11 +1,11 @@
 """The classifier: embedding, LSTM, one hidden layer."""
 import chainer
 import chainer.functions as F
-import chainer.links as L
 import numpy as np
 
 from interpretable_adv.nn.dropout import dropout
 from interpretable_adv.nn.embedding import EmbedID
+from interpretable_adv.nn.functions import Linear
 from interpretable_adv.nn.lstm import LSTM
 from interpretable_adv.runs import checkpoints
 
@@ -23,8 +23,8 @@ class Classifier(chainer.Chain):
         self.dropout = dropout
         with self.init_scope():
             self.word_embed = EmbedID(n_vocab, emb_dim)
-            self.hidden_layer = L.Linear(hidden_dim, hidden_cls_dim)
-            self.output_layer = L.Linear(hidden_cls_dim, n_class)
+            self.hidden_layer = Linear(hidden_dim, hidden_cls_dim)
+            self.output_layer = Linear(hidden_cls_dim, n_class)
             self.uni_lstm = LSTM(n_layers, emb_dim, hidden_dim, dropout)
         for layer in self.uni_lstm:
             # Two biases add up in the forget gate; upstream sets both.

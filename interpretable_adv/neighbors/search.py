@@ -3,7 +3,7 @@ import numpy as np
 from chainer import backend
 
 from interpretable_adv.neighbors import device
-from interpretable_adv.nn import kernels
+from interpretable_adv.nn import kernels, products
 
 # Words and candidates whose scores are held at a time on the host. They stay in the
 # processor's cache between the product that makes them and the search for the best.
@@ -59,7 +59,7 @@ class Index:
 
 def _unit_rows(embeddings):
     xp = backend.get_array_module(embeddings)
-    norm = xp.sqrt((embeddings * embeddings).sum(axis=1, keepdims=True))
+    norm = xp.sqrt(products.square_sums(embeddings))[:, None]
     return embeddings / xp.where(norm > 0, norm, 1)
 
 
@@ -72,7 +72,7 @@ def _search_streaming(queries, candidates, own_ids, k):
     for start in range(0, len(candidates), CANDIDATES):
         block = candidates[start:start + CANDIDATES]
         scores = buffer[:len(queries) * len(block)].reshape(len(queries), len(block))
-        np.dot(queries, block.T, out=scores)
+        products.product(queries, block, transpose_b=True, out=scores)
         kernels.top_k(scores, best, ids, own_ids, start)
     return ids
 
