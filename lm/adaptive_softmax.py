@@ -16,7 +16,8 @@ import numpy as np
 from chainer import backend
 
 from interpretable_adv.errors import UserError
-from lm.softmax import SoftmaxNLL, host_targets
+from interpretable_adv.nn import functions, products
+from lm.softmax import host_targets, softmax_layer
 
 DEFAULT_CUTOFF = (2000, 10000)
 
@@ -88,11 +89,12 @@ class AdaptiveSoftmax(chainer.Link):
 
     def log_probabilities(self, hidden):
         """`log p(w)` of all words, a Variable `(N, V)`: for inspection, not for training."""
-        head = F.log_softmax(F.linear(hidden, self.head))
+        head = functions.log_softmax(functions.linear(hidden, self.head))
         first = self.bounds[1]
         clusters = [head[:, :first]]
         for i, (reduce, tail) in enumerate(self._tails()):
-            inside = F.log_softmax(F.linear(F.linear(hidden, reduce), tail))
+            inside = functions.log_softmax(
+                functions.linear(functions.linear(hidden, reduce), tail))
             clusters.append(inside + F.broadcast_to(head[:, first + i:first + i + 1], inside.shape))
         return F.concat(clusters, axis=1)
 
@@ -115,7 +117,7 @@ class _AdaptiveSoftmax(chainer.FunctionNode):
         first = self.bounds[1]
         # Targets are on the host, so rows are dealt out to clusters without asking the device.
         cluster = np.searchsorted(self.bounds, self.targets, side='right') - 1
-        self.head_nll = SoftmaxNLL(
+        self.head_nll = softmax_layer(
             hidden, head, None, np.where(cluster == 0, self.targets, first + cluster - 1))
         result = self.head_nll.forward()
         self.tails = []
@@ -127,8 +129,8 @@ class _AdaptiveSoftmax(chainer.FunctionNode):
             reduce, tail = inputs[2 * i:2 * i + 2]
             device_rows = xp.asarray(rows)
             chosen = hidden[device_rows]
-            nll = SoftmaxNLL(
-                chosen.dot(reduce.T), tail, None, self.targets[rows] - self.bounds[i])
+            nll = softmax_layer(products.product(chosen, reduce, transpose_b=True), tail, None,
+                                self.targets[rows] - self.bounds[i])
             result[device_rows] += nll.forward()
             self.tails.append((device_rows, chosen, nll))
         return result,
@@ -145,8 +147,8 @@ class _AdaptiveSoftmax(chainer.FunctionNode):
                 continue
             rows, chosen, nll = kept
             g_reduced, g_tail, _ = nll.backward(gradient[rows])
-            gradients += [g_reduced.T.dot(chosen), g_tail]
-            g_hidden[rows] += g_reduced.dot(reduce)  # rows are distinct
+            gradients += [products.product(g_reduced, chosen, transpose_a=True), g_tail]
+            g_hidden[rows] += products.product(g_reduced, reduce)  # rows are distinct
         return tuple(chainer.Variable(g) for g in gradients)
 
 

@@ -1,11 +1,11 @@
 """The language model: word embedding, LSTM, and a plain or adaptive softmax over the words."""
 import chainer
-import chainer.functions as F
 import chainer.links as L
 import numpy as np
 from chainer import backend
 
 from interpretable_adv.errors import UserError
+from interpretable_adv.nn import functions, products
 from interpretable_adv.nn.dropout import dropout
 from interpretable_adv.nn.embedding import EmbedID
 from interpretable_adv.nn.lstm import LSTM
@@ -65,7 +65,7 @@ class RNNForLM(chainer.Chain):
                     -WEIGHT_RANGE, WEIGHT_RANGE, parameter.shape)
         if norm_vecs:
             vectors = self.embed.W.array
-            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+            vectors /= np.sqrt(products.square_sums(vectors))[:, None]
         if forget_bias is not None:
             for layer in self.rnn:
                 layer.b1.array[...] = forget_bias
@@ -112,7 +112,8 @@ class RNNForLM(chainer.Chain):
         """`log p` of all words at each row of `hidden`, a Variable `(N, n_vocab)`."""
         if isinstance(self.output, AdaptiveSoftmax):
             return self.output.log_probabilities(hidden)
-        return F.log_softmax(F.linear(hidden, self._output_weight(), self.output.b))
+        return functions.log_softmax(
+            functions.linear(hidden, self._output_weight(), self.output.b))
 
     def score_embeddings(self, embeddings, targets, lengths=None):
         """Negative log-likelihood of the next words for given input vectors, without dropout.

@@ -1,16 +1,26 @@
 """Cross-entropy of a linear softmax layer that never holds all words' scores at once.
 
 A layer over V words turns N hidden rows into an (N, V) array, which for a language model is the
-largest array of all. The functions here go through the words in blocks of columns instead. Where
-everything fits into one block, its exponentials are kept for the backward pass; otherwise they
-are computed again there.
+largest array of all. The functions here go through it in blocks: of rows where the C kernels run,
+so that a row's result does not depend on the others, of words elsewhere. Where everything fits
+into one block, its exponentials are kept for the backward pass; otherwise they are computed again
+there.
 """
 import chainer
 import numpy as np
 from chainer import backend
 
+from interpretable_adv.nn import kernels
+
 BLOCK_ELEMENTS = 1 << 24  # scores held at a time: 64 MB in float32
 CACHE_ELEMENTS = 1 << 15  # scores worked on at a time on a CPU, so that they stay in its cache
+
+
+def softmax_layer(hidden, weight, bias, targets, block_elements=None):
+    """`KernelNLL` for float32 on the host, where there are kernels, otherwise `SoftmaxNLL`."""
+    arrays = (hidden, weight) if bias is None else (hidden, weight, bias)
+    layer = KernelNLL if kernels.takes(*arrays) else SoftmaxNLL
+    return layer(hidden, weight, bias, targets, block_elements)
 
 
 class SoftmaxNLL:
@@ -119,6 +129,67 @@ def _exponentiate(scores, bias):
     return peak, total
 
 
+class KernelNLL:
+    """As `SoftmaxNLL`, with the kernels: the same bits for any rows and any size of blocks.
+
+    All sums over words are those of `kernels.softmax`, all sums over rows or units those of
+    `kernels.product`, from the first row on. The gradient of hidden is
+    `(e · weight) (g / s) − weight_t g`: in one sum, the large term of the target would spoil the
+    small ones that follow.
+    """
+
+    def __init__(self, hidden, weight, bias, targets, block_elements=None):
+        self.hidden, self.weight = np.ascontiguousarray(hidden), np.ascontiguousarray(weight)
+        self.bias = None if bias is None else np.ascontiguousarray(bias)
+        self.targets = targets
+        rows = max(1, (block_elements or BLOCK_ELEMENTS) // max(1, len(weight)))
+        self.blocks = [slice(start, min(start + rows, len(hidden)))
+                       for start in range(0, len(hidden), rows)]
+
+    def forward(self):
+        result = np.empty(len(self.hidden), np.float32)
+        self.kept = None
+        for block in self.blocks:
+            scores, total, result[block] = self._scores(block)
+        if len(self.blocks) == 1:
+            self.kept = scores, total
+        return result
+
+    def _scores(self, block):
+        """Of a block's rows `e`, `s`, and the losses."""
+        scores = kernels.product(self.hidden[block], self.weight, transpose_b=True)
+        targets = self.targets[block]
+        rows = np.arange(len(scores))
+        chosen = scores[rows, targets]
+        if self.bias is not None:
+            chosen += self.bias[targets]
+        peak, total = kernels.softmax(scores, self.bias)
+        return scores, total, (peak + kernels.log(total)) - chosen
+
+    def backward(self, gradient):
+        g_hidden = np.empty_like(self.hidden)
+        g_weight = np.zeros_like(self.weight)
+        g_bias = None if self.bias is None else np.zeros((1, len(self.bias)), np.float32)
+        for block in self.blocks:
+            scores, total = self.kept or self._scores(block)[:2]
+            factors = (gradient[block] / total)[:, None]
+            kernels.product(scores, self.weight, g_hidden[block])
+            g_hidden[block] *= factors
+            of_target = self.weight.take(self.targets[block], axis=0)
+            of_target *= gradient[block, None]
+            g_hidden[block] -= of_target
+            place = np.arange(len(scores)), self.targets[block]
+            exponentials = scores[place]
+            scores[place] -= total
+            kernels.product(scores, self.hidden[block] * factors, g_weight, transpose_a=True,
+                            accumulate=True)
+            if g_bias is not None:
+                kernels.product(np.ascontiguousarray(factors), scores, g_bias, transpose_a=True,
+                                accumulate=True)
+            scores[place] = exponentials  # as they were, for another call
+        return g_hidden, g_weight, None if g_bias is None else g_bias[0]
+
+
 class _Softmax(chainer.FunctionNode):
 
     def __init__(self, targets):
@@ -128,7 +199,7 @@ class _Softmax(chainer.FunctionNode):
     def forward(self, inputs):
         hidden, weight = inputs[:2]
         bias = inputs[2] if len(inputs) == 3 else None
-        self.nll = SoftmaxNLL(hidden, weight, bias, self.targets)
+        self.nll = softmax_layer(hidden, weight, bias, self.targets)
         return self.nll.forward(),
 
     def backward(self, indexes, grad_outputs):

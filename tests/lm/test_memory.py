@@ -30,6 +30,9 @@ def test_no_array_of_words_times_vocabulary(monkeypatch):
         sizes.append(scores.size), products(self, scores, *arguments))[1])
     monkeypatch.setattr(softmax, '_exponentiate', lambda scores, bias: (
         sizes.append(scores.size), exponentiate(scores, bias))[1])
+    scores_of = softmax.KernelNLL._scores
+    monkeypatch.setattr(softmax.KernelNLL, '_scores', lambda self, block: (
+        lambda result: (sizes.append(result[0].size), result)[1])(scores_of(self, block)))
     hidden = np.random.RandomState(0).normal(size=(100, 8)).astype(np.float32)
     for targets in (np.arange(100) * 40, np.full(100, 3999), np.zeros(100, int)):
         variable = layer(hidden, targets)
