@@ -190,6 +190,33 @@ assert kernels.square_sum(values) == 1 << 18
     assert result.returncode == 0, result.stderr
 
 
+SELECTION = '''
+from interpretable_adv import cli
+from interpretable_adv.nn import kernels, lstm
+cli.run(lambda _: print(kernels.available, kernels.variant, kernels.arithmetic(),
+                        kernels.describe(), sep='|'))
+'''
+
+
+@built
+@pytest.mark.parametrize('wish', ['', 'plain', 'avx2', 'avx512', 'none', 'sse9'])
+def test_the_environment_selects_a_variant(wish):
+    result = python(SELECTION, INTERPRETABLE_ADV_KERNELS=wish)
+    if wish == 'none':
+        assert result.stdout.startswith('False|None|numpy|C kernels: switched off by INTERPRETABLE')
+    elif wish == 'sse9':
+        assert result.returncode == 2 and not result.stdout
+        assert result.stderr == ('error: INTERPRETABLE_ADV_KERNELS=sse9: there are plain, avx2, '
+                                 'avx512 and none\n')
+    elif wish in VARIANTS and not kernels.select(wish):
+        assert result.returncode == 2 and result.stderr == (
+            f'error: INTERPRETABLE_ADV_KERNELS={wish}: this processor does not have it\n')
+    else:
+        kernels.select(wish)
+        assert result.stdout.startswith(f'True|{kernels.variant}|kernels|C kernels:')
+    kernels.select()
+
+
 @pytest.mark.parametrize('value, expected', [('3', '3'), ('2,4', '2'), ('', None), ('x', None)])
 def test_number_of_threads(value, expected):
     result = python('from interpretable_adv.nn import kernels; print(kernels.threads)',
@@ -250,12 +277,13 @@ def test_no_undefined_behaviour(tmp_path):
         ['gcc', '-O1', '-std=gnu11', '-pthread', '-shared', '-fPIC', '-ffp-contract=off',
          '-fno-math-errno', '-fsanitize=address,undefined', '-fno-sanitize-recover=all',
          '-Wall', '-Wextra', '-Werror', '-Wno-psabi', '-DPLAIN_LANES=16',
-         '-DPLAIN_TILE_VECTORS=4',
+         '-DPLAIN_TILE_VECTORS=4', '-DPLAIN_PRODUCT_ROWS=12',
          *(folder / name for name in ('plain.c', 'avx2.c', 'avx512.c', 'kernels.c', 'threads.c')),
          '-o', folder / '_kernels.so'], check=True)
     result = subprocess.run(
         [sys.executable, '-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-k',
-         '(neither or large or test_rows or find_the_same or last_bit) and (plain or avx2)',
+         '(neither or large or test_rows or find_the_same or last_bit) and (plain or avx2) '
+         'or arithmetic and not recorded',
          'tests/interpretable_adv/nn', 'tests/interpretable_adv/neighbors'],
         cwd=root, capture_output=True, text=True,
         env={**os.environ, 'LD_PRELOAD': runtime, 'PYTHONMALLOC': 'malloc',
