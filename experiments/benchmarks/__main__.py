@@ -13,6 +13,7 @@ from experiments.benchmarks import (
     lstm_benchmark,
     neighbors_benchmark,
     optimizer_benchmark,
+    products_benchmark,
     report,
     step_benchmark,
     timing,
@@ -21,7 +22,7 @@ from interpretable_adv import cli
 from interpretable_adv.nn import kernels
 from interpretable_adv.runs import files, memory
 
-PARTS = ('lstm', 'adam', 'neighbors', 'steps', 'lm', 'memory')
+PARTS = ('products', 'lstm', 'adam', 'neighbors', 'steps', 'lm', 'memory')
 
 
 def parse(argv):
@@ -51,6 +52,7 @@ def main(argv=None):
     memory.keep_freed_memory()  # as our training commands do
     n = settings.repetitions
     measure = {
+        'products': lambda: products_benchmark.measure(n),
         'lstm': lambda: lstm_benchmark.measure(torch_side, n),
         'adam': lambda: optimizer_benchmark.measure(3 * n),
         'neighbors': lambda: neighbors_benchmark.measure(torch_side, max(3, n // 2)),
@@ -103,7 +105,7 @@ def write_report(measurement, out):
     if missing:
         print(f'no table yet: {", ".join(missing)} have not been measured')
         return
-    results = [result for part in ('lstm', 'adam', 'neighbors', 'steps', 'lm')
+    results = [result for part in ('products', 'lstm', 'adam', 'neighbors', 'steps', 'lm')
                for result in parts[part]]
     text = report.markdown({**measurement, 'results': results, 'peaks': parts['memory']})
     with files.atomic_write(os.path.join(out, 'results.md'), 'w') as file:

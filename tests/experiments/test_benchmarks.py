@@ -13,6 +13,7 @@ from experiments.benchmarks import (
     lstm_benchmark,
     neighbors_benchmark,
     optimizer_benchmark,
+    products_benchmark,
     step_benchmark,
     timing,
     training_profile,
@@ -83,6 +84,9 @@ def parts():
     steps = {'part': 'Training step', 'case': 'adv', 'times': {'ours': [1.0]},
              'ratios': {'stock Chainer / ours': 21.0}}
     return {
+        'products': products_benchmark.measure(
+            1, {'small': (4, 5, 6, ''), 'a': (3, 4, 5, 'a'), 'b': (3, 4, 5, 'b')})
+        if kernels.available else [],
         'lstm': lstm_benchmark.measure(None, 1, {'H=8, T≤5': (8, 5, True)}),
         'adam': optimizer_benchmark.measure(1, n_vocab=300),
         'neighbors': neighbors_benchmark.measure(None, 1, 20, 400, 10),
