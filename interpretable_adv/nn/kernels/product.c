@@ -20,7 +20,9 @@
  * they had better stay in the cache. */
 #define MANY_ROWS 256
 #define MANY_COLUMNS 4096
-#define FEW_COLUMNS 128
+#define FEW_COLUMNS 256
+/* Where a row of memory holds numbers of all groups or panels, so many k at a time are copied. */
+#define DEPTH_AT_A_TIME 16
 /* Rows are used in place by up to so many columns. */
 #define COLUMNS_IN_PLACE 64
 
@@ -115,8 +117,7 @@ static void copy_groups(const struct product *p, long start, long stop, long k, 
                         float *to)
 {
     long rows = stop - start, groups = (rows + PRODUCT_ROWS - 1) / PRODUCT_ROWS;
-    /* With transpose_a, a row of memory holds all groups: a few k at a time for all of them. */
-    long step = p->transpose_a ? at_most(depth, 16) : depth;
+    long step = p->transpose_a ? at_most(depth, DEPTH_AT_A_TIME) : depth;
     for (long done = 0; done < depth; done += step)
         for (long group = 0; group < groups; group++) {
             long row, end;
@@ -145,6 +146,21 @@ static __attribute__((noinline)) void copy_panel(
         else
             copy_along(width, from, a->b_stride, to, PANEL, depth);
     }
+}
+
+/* Columns first .. last-1 of b, in panels, `depth` of them from k on. Those that are read in
+ * place are left out. */
+static void copy_panels(const struct product *p, int copies_all, long first, long last, long k,
+                        long depth, float *to)
+{
+    long step = p->transpose_b ? depth : at_most(depth, DEPTH_AT_A_TIME);
+    if (!copies_all)
+        first += (last - first) / PANEL * PANEL;
+    for (long done = 0; done < depth; done += step)
+        for (long column = first; column < last; column += PANEL)
+            copy_panel(p, column, at_most(last - column, PANEL), k + done,
+                       at_most(depth - done, step),
+                       to + (column - first) * depth + done * PANEL);
 }
 
 /* Where the numbers of a tile are: row r of a at a + r * row_step + k * a_step. While it is
@@ -251,7 +267,7 @@ static void multiply_block(const struct product *p, const struct rectangle *part
                     : p->c + start * p->c_stride + column + PANEL,
                 .depth = depth, .empty = k == 0 && !p->accumulate,
                 .b = in_place ? p->b + k * p->b_stride + column
-                    : part->panels + (column - first) * depth,
+                    : part->panels + (part->copies_b ? column - first : 0) * depth,
                 .b_step = in_place ? p->b_stride : PANEL};
             if (part->copies_a) {
                 tile.a = part->groups + row * depth;
@@ -279,10 +295,7 @@ static void multiply_rectangle(const struct product *p, const struct rectangle *
             long k, next_k;
             share(p->depth, block, blocks, &k, &next_k);
             long depth = next_k - k;
-            for (long column = first; column < last; column += PANEL)
-                if (part->copies_b || last - column < PANEL)
-                    copy_panel(p, column, at_most(last - column, PANEL), k, depth,
-                               part->panels + (column - first) * depth);
+            copy_panels(p, part->copies_b, first, last, k, depth, part->panels);
             for (long row = part->first_row; row < part->last_row; row += BLOCK_ROWS)
                 multiply_block(p, part, row, at_most(row + BLOCK_ROWS, part->last_row), first,
                                last, k, depth);
