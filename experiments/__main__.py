@@ -2,13 +2,15 @@
 import contextlib
 import os
 import pathlib
+import sys
 
-from experiments import collect, grid_search, paper_tables, presets, runner, tables
+from experiments import check, collect, grid_search, paper_tables, presets, runner, tables
 from experiments import plan as plans
 from interpretable_adv import cli
 from interpretable_adv.errors import UserError
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+EXIT_DIFFERS = 1
 
 # What each target runs, and which tables come out.
 TABLE1 = paper_tables.table1, paper_tables.equal_strength
@@ -28,8 +30,9 @@ def make_parser():
         prog='python -m experiments', description=__doc__,
         usage='%(prog)s TARGET [flags] [section.flag=value …]')
     add = parser.add_argument
-    add('target', choices=(*TARGETS, 'grid_search', 'collect'),
-        help='what to regenerate; collect: copy results to experiments/results/PRESET')
+    add('target', choices=(*TARGETS, 'grid_search', 'collect', 'check'),
+        help='what to regenerate; collect: copy results to experiments/results/PRESET; check: '
+             'compare the runs with those results, bit for bit')
     add('overrides', nargs='*', metavar='section.flag=value',
         help="changes of the preset, e.g. train.n_epoch=3 adv.xi_var=2; give RUNS another folder "
              'to keep the runs apart')
@@ -55,8 +58,13 @@ def main(argv=None):
     preset = presets.load(settings.preset, settings.overrides)
     seeds = presets.parse_seeds(settings.seeds) if settings.seeds else None
     places = find_places(settings, preset)
+    published = os.path.join('experiments', 'results', preset.name)
     if settings.target == 'collect':
-        collect_results(places, os.path.join('experiments', 'results', preset.name))
+        collect_results(places, published)
+    elif settings.target == 'check':
+        lines, identical = check.report(places.runs, published)
+        print('\n'.join(lines))
+        sys.exit(0 if identical else EXIT_DIFFERS)
     elif settings.target == 'grid_search':
         search_grid(settings, preset, places, seeds or preset.seeds[:1])
     else:
@@ -75,6 +83,9 @@ def regenerate(settings, preset, places, seeds):
         show(make(places.runs), places.run('tables'))
     if plans.figures in builders:
         print('\nFigures:', *figure_paths(places.run('figures')), sep='\n  ')
+    if settings.target == 'all':
+        lines, _ = check.report(places.runs, os.path.join('experiments', 'results', preset.name))
+        print('', *lines, sep='\n')
 
 
 def show(table, folder):

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import chainer
-import chainer.functions as F
 import numpy as np
 
 from interpretable_adv import perturbations
 from interpretable_adv.data.tokens import EOS
+from interpretable_adv.nn import functions, products
 from interpretable_adv.perturbations import Array, Lengths
 
 Loss = Callable[[chainer.Variable], chainer.Variable]  # of logits
@@ -40,7 +40,8 @@ class Attacked(NamedTuple):
 
 def own_losses(labels: Array) -> Loss:
     """A loss whose gradient is, for each review, that of the review's own cross entropy."""
-    return lambda logits: F.sum(F.softmax_cross_entropy(logits, labels, reduce='no'))
+    return lambda logits: functions.total(
+        functions.softmax_cross_entropy(logits, labels, reduce='no'))
 
 
 def mean_loss(labels: Array, weight: float = 1) -> Loss:
@@ -49,7 +50,8 @@ def mean_loss(labels: Array, weight: float = 1) -> Loss:
     Args:
         weight: what part of a larger batch these reviews are.
     """
-    return lambda logits: _weighted(F.softmax_cross_entropy(logits, labels), weight)
+    return lambda logits: _weighted(
+        functions.softmax_cross_entropy(logits, labels), weight)
 
 
 def divergence(logits: Array, weight: float = 1) -> Loss:
@@ -60,9 +62,9 @@ def divergence(logits: Array, weight: float = 1) -> Loss:
 
 def own_divergences(logits: Array) -> Loss:
     """As `own_losses`, for VAT: the sum of the reviews' own divergences."""
-    p = F.softmax(logits).array
-    log_p = F.log_softmax(logits).array
-    return lambda other: F.sum(p * (log_p - F.log_softmax(other)))
+    p = functions.softmax(logits).array
+    log_p = functions.log_softmax(logits).array
+    return lambda other: functions.total(p * (log_p - functions.log_softmax(other)))
 
 
 def _weighted(loss: chainer.Variable, weight: float) -> chainer.Variable:
@@ -211,7 +213,7 @@ def _away(perturbation: Array, chosen: Array, words: Array, u: Array) -> Array:
     xp = chainer.backend.get_array_module(perturbation)
     away = xp.zeros(len(perturbation), bool)
     along = u[xp.arange(len(words)), chosen[words]]
-    away[words] = (perturbation[words] * along).sum(axis=1) < 0
+    away[words] = products.row_sums(perturbation[words] * along) < 0
     return away
 
 
@@ -259,14 +261,13 @@ class RandomDirections(AdvT):
     def __call__(self, model: Any, ids: Array, lengths: Lengths, loss: Loss) -> Attacked:
         attacked = super().__call__(model, ids, lengths, loss)
         reviews = np.split(chainer.cuda.to_cpu(ids).astype(np.int32), np.cumsum(lengths)[:-1])
-        size = attacked.perturbation.shape[1]
+        emb_dim = attacked.perturbation.shape[1]
         noise = np.concatenate([
             np.random.RandomState([self.seed, zlib.crc32(review.tobytes())]).normal(
-                size=(len(review), size)) for review in reviews])
-        noise /= np.linalg.norm(noise, axis=1, keepdims=True)
+                size=(len(review), emb_dim)) for review in reviews])
         direction = model.xp.asarray(noise.astype(np.float32))
-        return attacked._replace(
-            perturbation=direction * perturbations.norms(attacked.perturbation)[:, None])
+        size = perturbations.norms(attacked.perturbation) / perturbations.norms(direction)
+        return attacked._replace(perturbation=direction * size[:, None])
 
 
 def _embed(model: Any, ids: Array) -> Array:

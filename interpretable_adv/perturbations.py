@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from chainer import backend
 
-from interpretable_adv.nn import kernels
+from interpretable_adv.nn import kernels, products
 
 Array = Any  # of NumPy or CuPy
 Lengths = Sequence[int] | np.ndarray  # words per review, on the host
@@ -43,7 +43,7 @@ def normalize(d: Array, lengths: Lengths, level: str = 'sentence') -> Array:
     xp = backend.get_array_module(d)
     if level == 'sentence':
         squares = _sum_of_squares(d)
-        totals = xp.add.reduceat(squares[:, 0], _starts(xp, lengths))
+        totals = products.segment_totals(squares[:, 0], lengths)
         return d / xp.sqrt(NORM_EPSILON + totals)[_review_of_word(xp, lengths), None]
     if level == 'word':
         d = d / (1e-12 + xp.abs(d).max(axis=1, keepdims=True))
@@ -64,11 +64,7 @@ def _unit(d: Array) -> Array:
 
 
 def _sum_of_squares(d: Array) -> Array:
-    return (d * d).sum(axis=-1, keepdims=True)
-
-
-def _starts(xp: Any, lengths: Lengths) -> Array:
-    return xp.asarray(np.cumsum(np.asarray(lengths, np.int64)) - lengths)
+    return products.square_sums(d)[..., None]
 
 
 def _review_of_word(xp: Any, lengths: Lengths) -> Array:
@@ -94,7 +90,7 @@ def table_directions(table: Array, ids: Array, neighbors: Array) -> Array:
         table: embeddings `(n_vocab, D)`.
         ids, neighbors: words `(N,)` and theirs `(N, K)`.
     """
-    if kernels.available and isinstance(table, np.ndarray) and table.dtype == np.float32:
+    if kernels.takes(table):
         return kernels.directions(table, ids, neighbors, NORM_EPSILON)
     return directions(table[ids], table[neighbors])
 
@@ -124,14 +120,14 @@ def iadvt(attention_gradient: Array, directions: Array, lengths: Lengths, epsilo
             the weights α of the first step; `attention_gradient()` gives it.
     """
     weights = _normalize_weights(attention_gradient.reshape(directions.shape[:2]))
-    return epsilon * normalize(_combine(weights, directions), lengths, level)
+    return epsilon * normalize(products.combine(weights, directions), lengths, level)
 
 
 def ivat_start(directions: Array) -> Array:
     """iVAT's start, equal weights: per word the unit vector along the mean direction."""
     xp = backend.get_array_module(directions)
     weights = xp.full(directions.shape[:2], 1 / directions.shape[1], directions.dtype)
-    return _unit(_combine(_normalize_weights(weights), directions))
+    return _unit(products.combine(_normalize_weights(weights), directions))
 
 
 def attention_gradient(gradient: Array, directions: Array, virtual: bool = False) -> Array:
@@ -158,33 +154,23 @@ def attention_gradient(gradient: Array, directions: Array, virtual: bool = False
     """
     xp = backend.get_array_module(gradient)
     if not virtual:
-        return _dot(directions, gradient) / NORM_EPSILON ** 0.5
+        return products.dots(directions, gradient) / NORM_EPSILON ** 0.5
     k = directions.shape[1]
     weights = xp.full(directions.shape[:2], 1 / k, directions.dtype)
     normalized = _normalize_weights(weights)
-    combined = _combine(normalized, directions)
+    combined = products.combine(normalized, directions)
     norm = xp.sqrt(NORM_EPSILON + _sum_of_squares(combined))
     start = combined / norm
-    along = (start * gradient).sum(axis=1, keepdims=True)
-    g_weights = _dot(directions, (gradient - start * along) / norm)
+    along = products.row_sums(start * gradient)[:, None]
+    g_weights = products.dots(directions, (gradient - start * along) / norm)
     length = k ** -0.5  # |α|
-    mean = (weights * g_weights).sum(axis=1, keepdims=True) / length
+    mean = products.row_sums(weights * g_weights)[:, None] / length
     return (g_weights - normalized * mean) / (length + WEIGHT_EPSILON)
 
 
 def _normalize_weights(weights: Array) -> Array:
     xp = backend.get_array_module(weights)
     return weights / (xp.sqrt(_sum_of_squares(weights)) + WEIGHT_EPSILON)
-
-
-def _combine(weights: Array, directions: Array) -> Array:
-    """`sum_k weights_ik u_ik`: `(N, K), (N, K, D) → (N, D)`."""
-    return backend.get_array_module(weights).matmul(weights[:, None], directions)[:, 0]
-
-
-def _dot(directions: Array, vectors: Array) -> Array:
-    """`u_ik · v_i`: `(N, K, D), (N, D) → (N, K)`."""
-    return backend.get_array_module(vectors).matmul(directions, vectors[..., None])[..., 0]
 
 
 # SPGD: Algorithm 1 ------------------------------------------------------------------------
@@ -201,10 +187,10 @@ def project(raw: Array, directions: Array, toward_only: bool = False) -> tuple[A
         The projections `(N, D)` and the index k of the chosen neighbour `(N,)`.
     """
     xp = backend.get_array_module(raw)
-    products = _dot(directions, raw)
-    chosen = products.argmax(axis=1)
+    lengths_along = products.dots(directions, raw)
+    chosen = lengths_along.argmax(axis=1)
     words = xp.arange(len(raw))
-    size = products[words, chosen]
+    size = lengths_along[words, chosen]
     if toward_only:
         size = xp.maximum(size, 0)
     return size[:, None] * directions[words, chosen], chosen

@@ -320,6 +320,7 @@ def finish(flags, trainer, started):
         'best_epoch': best.epoch, 'dev_accuracy': accuracies['dev'],
         'test_accuracy': accuracies['test'], 'training_seconds': elapsed,
         'seconds': time.time() - started, 'versions': folder.versions(),
+        **folder.identity_of_model(os.path.join(flags.out, folder.MODEL)),
     })
     shown = ', '.join(f'{split} {value:.2f} %' for split, value in accuracies.items()
                       if value is not None)

@@ -9,6 +9,7 @@ import numpy as np
 from chainer.training.updaters import StandardUpdater
 
 from interpretable_adv import attacks, perturbations
+from interpretable_adv.nn import products
 from interpretable_adv.runs.distributed import ALONE
 
 
@@ -133,7 +134,7 @@ class SPGDUpdater(AdversarialUpdater):
 
     def describe(self, attacked):
         return {'words_kept': (attacked.chosen >= 0).mean(), 'words_away': attacked.away.mean(),
-                'perturbation_norm': perturbations.norms(attacked.perturbation).mean()}
+                'perturbation_norm': products.mean(perturbations.norms(attacked.perturbation))}
 
 
 class VirtualUpdater(BaselineUpdater):

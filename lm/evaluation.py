@@ -2,6 +2,8 @@
 
     perplexity = exp(total negative log-likelihood / number of predicted words)
 """
+import math
+
 import chainer
 import numpy as np
 
@@ -38,11 +40,11 @@ def stream_nll(model, words, window, streams=1, team=ALONE):
                 state = tuple(part[:, :len(lengths)] for part in state)
             nll, state = model.score(
                 model.embed(model.xp.asarray(inputs)), targets, lengths, state)
-            total += float(nll.array.sum())
+            total += math.fsum(chainer.cuda.to_cpu(nll.array).tolist())
     return team.sum(total)
 
 
-def review_nll(model, sequences, perturbation=None, words_per_batch=WORDS_PER_BATCH):
+def review_nll(model, sequences, perturbation=None, words_per_batch=None):
     """NLL of each review, the state reset at its start.
 
     Each word but the first is predicted from those before it, `<eos>` included. A review of n
@@ -59,7 +61,7 @@ def review_nll(model, sequences, perturbation=None, words_per_batch=WORDS_PER_BA
     total = np.zeros(len(sequences))
     vectors = model.embed.W.array
     starts = np.cumsum([0, *map(len, sequences)])
-    for batch in by_length(sequences, words_per_batch):
+    for batch in by_length(sequences, words_per_batch or WORDS_PER_BATCH):
         reviews = [sequences[i] for i in batch]
         embedded = vectors[model.xp.asarray(np.concatenate([review[:-1] for review in reviews]))]
         if perturbation is not None:

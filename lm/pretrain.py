@@ -276,6 +276,7 @@ def finish(flags, model, text, best, started, elapsed, team):
         'valid_split': flags.valid_split, 'eval_streams': flags.eval_streams,
         'n_vocab': len(text.words), 'training_seconds': elapsed,
         'seconds': time.time() - started, 'versions': folder.versions(),
+        **folder.identity_of_model(path),
     }
     if team.writes:
         write_json(os.path.join(flags.out, folder.RESULT), result)

@@ -1,10 +1,10 @@
 """Truncated backpropagation through time, as a Chainer updater."""
 import chainer
-import chainer.functions as F
 import chainer.links as L
 import numpy as np
 from chainer import backend, training
 
+from interpretable_adv.nn import functions
 from interpretable_adv.runs.distributed import ALONE
 
 RESET_PROBABILITY = 0.01  # upstream's: the state is forgotten at about every hundredth window
@@ -36,7 +36,7 @@ class TruncatedBPTTUpdater(training.updaters.StandardUpdater):
         with self.team.step(self.iteration):
             self.team.touch(words)
             nll, self.state = model(part(words), part(targets), self.state)
-        loss = F.sum(nll) / iterator.batch_size
+        loss = functions.total(nll) / iterator.batch_size
         model.cleargrads()
         # A shared embedding has a gradient in all rows, from the output.
         embedding = None if isinstance(model.output, L.Bias) else model.embed.W

@@ -12,6 +12,7 @@ from chainer import backend
 
 from interpretable_adv import perturbations
 from interpretable_adv.neighbors import NeighborTable
+from interpretable_adv.nn import products
 from interpretable_adv.perturbations import Array
 
 READINGS = ('continuous', 'nearest', 'direction')
@@ -34,7 +35,7 @@ class NearestWords:
 
     def __init__(self, embeddings: Array):
         xp = backend.get_array_module(embeddings)
-        norm = xp.sqrt((embeddings * embeddings).sum(axis=1, keepdims=True))
+        norm = perturbations.norms(embeddings)[:, None]
         self._embeddings = embeddings
         self._unit = embeddings / xp.where(norm > 0, norm, 1)
         self._neighbors = NeighborTable(embeddings, 1) if len(embeddings) > 1 else None
@@ -55,7 +56,7 @@ class NearestWords:
         for start in range(0, len(open_), block):
             part = open_[start:start + block]
             words = ids[moved[part]]
-            scores = vectors[part] @ self._unit.T
+            scores = products.product(vectors[part], self._unit, transpose_b=True)
             best = scores.argmax(axis=1)
             rows = xp.arange(len(part))
             stays = scores[rows, words] >= scores[rows, best]
@@ -91,5 +92,5 @@ def neighbor_cosines(embeddings: Array, ids: Array, neighbors: Array, direction:
     # Words repeat within a batch; the directions to a word's neighbours are computed once.
     unique, first, inverse = xp.unique(ids, return_index=True, return_inverse=True)
     units = perturbations.directions(embeddings[unique], embeddings[neighbors[first]])
-    size = xp.sqrt(perturbations.NORM_EPSILON + (direction * direction).sum(axis=1, keepdims=True))
-    return xp.matmul(units[inverse], (direction / size)[:, :, None])[:, :, 0]
+    size = xp.sqrt(perturbations.NORM_EPSILON + products.square_sums(direction))
+    return products.dots(units[inverse], direction / size[:, None])

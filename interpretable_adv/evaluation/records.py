@@ -32,13 +32,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import chainer
-import chainer.functions as F
 import numpy as np
 
 from interpretable_adv import perturbations
 from interpretable_adv.errors import UserError
 from interpretable_adv.evaluation.victim import AttackedReviews
 from interpretable_adv.methods import METHODS
+from interpretable_adv.nn import functions
 
 Record = dict[str, Any]
 
@@ -119,7 +119,7 @@ def _rounded(array: np.ndarray) -> list:
 
 def _probability(logits: np.ndarray, label: int) -> float:
     with chainer.no_backprop_mode():
-        return round(float(F.softmax(logits[None]).array[0, label]), DIGITS)
+        return round(float(functions.softmax(logits[None]).array[0, label]), DIGITS)
 
 
 # Reading --------------------------------------------------------------------------------------

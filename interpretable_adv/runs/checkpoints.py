@@ -4,8 +4,10 @@ A classifier is an HDF5 file and a language model an npz file, both in the layou
 Chainer's serializers, which is upstream's. A snapshot is an npz file of everything that a
 training run needs to resume exactly where it was.
 """
+import hashlib
 import json
 import pathlib
+import sys
 import zipfile
 import zlib
 
@@ -14,6 +16,7 @@ import numpy as np
 from chainer.serializers import DictionarySerializer, HDF5Serializer, NpzDeserializer
 
 from interpretable_adv.errors import UserError
+from interpretable_adv.nn import kernels
 from interpretable_adv.runs.files import atomic_write
 
 # Models -----------------------------------------------------------------------------------
@@ -65,6 +68,21 @@ def _read_hdf5(path):
     with h5py.File(path, 'r') as file:
         file.visititems(visit)
     return arrays
+
+
+def digest(arrays):
+    """SHA-256 of a model's arrays: equal for two runs exactly when all bits are.
+
+    For each name in sorted order, the line `name dtype shape` and then the array's little-endian
+    bytes in C order.
+    """
+    result = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.asarray(arrays[name])
+        array = np.ascontiguousarray(array, array.dtype.newbyteorder('<')).reshape(array.shape)
+        result.update(f'{name} {array.dtype.str} {array.shape}\n'.encode())
+        result.update(array.tobytes())
+    return result.hexdigest()
 
 
 def assign(model, arrays, path):
@@ -177,6 +195,7 @@ def save_snapshot(path, trainer, settings, writes=True):
                 f'not finite; {path} keeps the last good state (try a smaller --alpha)')
     arrays.update({f'random/{name}': value for name, value in _random_state().items()})
     arrays['settings'] = np.array(json.dumps(settings))
+    arrays['arithmetic'] = np.array(kernels.arithmetic())
     if writes:
         with atomic_write(path, 'wb') as stream:
             np.savez(stream, **arrays)
@@ -192,11 +211,16 @@ def load_snapshot(path, trainer, settings, free=()):
     arrays = read_arrays(path)
     try:
         _check_settings(path, json.loads(str(arrays.pop('settings'))), settings, free)
+        before = str(arrays.pop('arithmetic', kernels.arithmetic()))
         NpzDeserializer(arrays, 'trainer/').load(trainer)
         _set_random_state({name: arrays[f'random/{name}'] for name in _random_state()})
     except (KeyError, ValueError, TypeError) as error:
         raise UserError(f'{path} is not a snapshot of such a run ({error}); '
                         'start again in another --out') from error
+    if before != kernels.arithmetic():
+        print(f'{path} was written with the arithmetic of {before}, this run continues with that '
+              f'of {kernels.arithmetic()}: its bits will differ from a run in one go',
+              file=sys.stderr)
 
 
 def _check_settings(path, old, new, free):

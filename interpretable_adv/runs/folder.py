@@ -8,6 +8,7 @@ import numpy as np
 
 from interpretable_adv import __version__
 from interpretable_adv.errors import UserError
+from interpretable_adv.nn import kernels
 from interpretable_adv.runs import checkpoints
 from interpretable_adv.runs.files import make_directory, write_json
 
@@ -40,6 +41,12 @@ def describe_run(out, settings, words):
         os.remove(os.path.join(out, RESULT))
     write_json(os.path.join(out, SETTINGS), settings)
     checkpoints.save_vocabulary(os.path.join(out, VOCABULARY), words)
+
+
+def identity_of_model(path):
+    """What `result.json` says of a finished model: its digest and the arithmetic behind it."""
+    return {'digest': checkpoints.digest(checkpoints.read_arrays(path)),
+            'arithmetic': kernels.arithmetic()}
 
 
 def versions():

@@ -184,6 +184,17 @@ def test_random_directions_of_a_review_do_not_depend_on_its_batch():
     assert np.abs(directions @ directions.T - np.eye(14)).max() < 0.999  # each its own
 
 
+def test_random_directions_of_reviews_of_one_length_differ_by_their_words():
+    model, ids, labels, _ = random_case(9, [6, 6, 6])
+    ids[12:] = ids[:6]  # the third review is the first again
+    labels[2] = labels[0]
+    moved = attacks.RandomDirections(2.0, seed=7)(
+        model, ids, [6, 6, 6], attacks.own_losses(labels)).perturbation
+    first, second, third = np.split(moved / np.linalg.norm(moved, axis=1, keepdims=True), 3)
+    np.testing.assert_allclose(first, third, atol=1e-5)
+    assert ((first * second).sum(axis=1) < 0.999).all()
+
+
 def test_no_attack_leaves_every_word_where_it_is():
     model, ids, labels, _ = random_case(9, [5, 9])
     attacked = attacks.NoAttack(3.0)(model, ids, [5, 9], attacks.own_losses(labels))

@@ -158,7 +158,7 @@ def test_values_per_method(text, expected):
     ('p.model', {'none': 'p.model', 'adv': 'p.model', 'random': 'p.model'}),
     ('adv=a,spgd=b', {'none': 'a', 'adv': 'a', 'random': 'a'}),
     ('spgd=b,adv=a,random=c', {'none': 'b', 'adv': 'a', 'random': 'c'}),
-    ('none=n,adv=a', {'none': 'n', 'adv': 'a', 'random': 'a'}),
+    ('adv=a,none=n', {'none': 'n', 'adv': 'a', 'random': 'a'}),
     ('spgd=b', None), ('adv=a,b', None), ('adv=', None), ('adv=a,pgd=b', None)])
 def test_values_of_controls_and_of_nothing(text, expected):
     names = ['none', 'adv', 'random']

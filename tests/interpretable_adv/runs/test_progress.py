@@ -198,6 +198,7 @@ def test_work_that_takes_no_time_has_no_rate_of_zero(clock):
 # Durations ------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize('seconds, text', [
-    (3.2, '3 s'), (89, '89 s'), (120, '2 min'), (3600, '60 min'), (7500, '2 h 05 min')])
+    (3.2, '3 s'), (89, '89 s'), (90, '2 min'), (120, '2 min'), (3600, '60 min'),
+    (5340, '89 min'), (5400, '1 h 30 min'), (7500, '2 h 05 min')])
 def test_duration(seconds, text):
     assert duration(seconds) == text
