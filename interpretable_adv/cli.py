@@ -2,6 +2,7 @@
 import argparse
 import math
 import sys
+import warnings
 
 from interpretable_adv.errors import UserError
 
@@ -89,7 +90,12 @@ def parse_names(text, allowed, flag):
 
 
 def run(main, argv=None):
-    """Runs a command's `main(argv)`; a `UserError` becomes one line and exit status 2."""
+    """Runs a command's `main(argv)`; a `UserError` becomes one line and exit status 2.
+
+    Warnings of libraries do not reach the terminal: what concerns the user, such as a loss that
+    is not finite, the commands say themselves.
+    """
+    warnings.simplefilter('ignore')
     try:
         main(argv)
     except UserError as error:

@@ -127,7 +127,7 @@ METHODS: dict[str, Method] = {row.name: row for row in (
     Method('ivat', 'iVAT-Text', '#d55e00', 'X', trained_by='ivat', switches=(0, 1, 1, 0),
            updater=updaters.VirtualUpdater, attack=attacks.IAdvT, needs_neighbors=True,
            virtual=True),
-    Method('none', 'None (ground-truth corpus)', '#7f7f7f', '.', attack=attacks.NoAttack),
+    Method('none', 'None (ground-truth corpus)', '#bbbbbb', '.', attack=attacks.NoAttack),
     Method('adv_sparse', 'AdvT-Text, sparsified', '#56b4e9', '<', attack=attacks.SparseAdvT,
            uses=('sparsity',), control_of='adv', borrows={'sparsity': 'spgd'}),
     Method('random', "Random, AdvT-Text's norms", '#999999', '>', attack=attacks.RandomDirections,

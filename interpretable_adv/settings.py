@@ -94,7 +94,7 @@ FLAGS: dict[str, dict[str, Any]] = {
     'load_trained_lstm': _text('a classifier to start from', default=''),
     'freeze_word_emb': _switch(0, 'do not train the word vectors'),
     'adaptive_softmax': _switch(1, 'no effect: read from --pretrained_model'),
-    'n_class': _number(at_least(2), 2, 'no effect: read from the corpus'),
+    'n_class': _number(int, 2, 'no effect: read from the corpus'),
     'batchsize_nn': _number(SIZE, 10, 'no effect: the neighbour search chooses its own blocks'),
     'use_rational': _switch(0, argparse.SUPPRESS),
     'use_seq_labeling': _switch(0, argparse.SUPPRESS),
@@ -264,8 +264,8 @@ def _checked(name: str, value: Any, model: str) -> Any:
             raise ValueError
     except (ValueError, TypeError, OverflowError, argparse.ArgumentTypeError):
         path = os.path.join(os.path.dirname(model), folder.SETTINGS)
-        raise UserError(f'{path} is damaged: {name} is {value!r}; restore it, or give '
-                        f'--{name}') from None
+        raise UserError(f'{path} is damaged: {name} is {value!r}; restore it, or move the model '
+                        'elsewhere to use it without its settings') from None
     return converted
 
 
@@ -353,7 +353,7 @@ def resolve_attacks(make_parser: Callable[[], ArgumentParser], argv: Sequence[st
         set_run_defaults(parser, run, [flag for flag in ATTACK.values() if flag != 'xi_var'], path)
         if trained_epsilon:
             parser.set_defaults(xi_var=row.epsilon or 0.0)
-            if run.get('method') in (method, row.control_of):
+            if run.get('method') in {method, row.control_of} - {None}:
                 set_run_defaults(parser, run, ['xi_var'], path)
         flags = parser.parse_args(argv)
         flags.xi_var = epsilons.get(method, flags.xi_var) if method != 'none' else 0.0

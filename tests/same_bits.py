@@ -1,7 +1,8 @@
-"""Digests of tiny trainings, one for each kind of run: python -m tests.same_bits
+"""Digests of tiny trainings, one for each kind of run: python -m tests.same_bits [--check]
 
-Prints a line of JSON, `{run: digest}`. The same line must come from every machine, number of
-threads, variant of the kernels, interpreter and NumPy; `tests/data/digests.json` has it.
+Prints them as a line of JSON. They must be the same on every machine, for every number of threads,
+variant of the kernels, interpreter and NumPy: `tests/data/digests.json` has them, and `--check`
+compares.
 """
 import contextlib
 import io
@@ -11,6 +12,9 @@ import shutil
 import sys
 import tempfile
 
+import numpy as np
+
+import interpretable_adv  # noqa: F401  (it comes before the first import of NumPy)
 from interpretable_adv import train
 from interpretable_adv.nn import kernels
 from lm import perplexity, pretrain
@@ -70,8 +74,22 @@ def main():
             contextlib.redirect_stdout(io.StringIO()) as printed:
         found = digests(folder)
     assert printed.getvalue()
+    if '--check' in sys.argv:
+        check(found)
+        return
     print(json.dumps({'arithmetic': kernels.arithmetic(), 'variant': kernels.variant,
                       'python': sys.version.split()[0], 'digests': found}))
+
+
+def check(found):
+    """Says how many digests are the recorded ones; exit status 1 unless all are."""
+    with open(RECORDED, encoding='utf-8') as stream:
+        recorded = json.load(stream)
+    others = [name for name in recorded if found.get(name) != recorded[name]]
+    print(f'Python {sys.version.split()[0]}, NumPy {np.__version__}, kernels {kernels.variant}: '
+          f'{len(recorded) - len(others)} of {len(recorded)} digests as recorded'
+          + (f'; others: {", ".join(others)}' if others else ''))
+    sys.exit(1 if others else 0)
 
 
 if __name__ == '__main__':

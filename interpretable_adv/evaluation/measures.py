@@ -29,7 +29,7 @@ class Scorer(Protocol):
 def perplexity(nll: Any, predictions: Any) -> np.ndarray:
     """`exp(nll / predictions)`; NaN where nothing is predicted, infinite where it is too large."""
     with np.errstate(over='ignore', invalid='ignore', divide='ignore'):
-        return np.exp(np.float64(nll) / predictions)
+        return np.exp(np.asarray(nll, np.float64) / predictions)
 
 
 class Measurement:

@@ -1,21 +1,10 @@
 """experiments/bootstrap.sh: a working environment from nothing, and clear words when not."""
-import glob
 import os
 import pathlib
 import shutil
 import subprocess
 
 import pytest
-
-
-def interpreter(version):
-    """A Python of this version that runs, or None."""
-    pyenv = os.environ.get('PYENV_ROOT', os.path.expanduser('~/.pyenv'))
-    for path in [shutil.which(f'python{version}'),
-                 *glob.glob(f'{pyenv}/versions/{version}.*/bin/python{version}')]:
-        if path and not subprocess.run([path, '-c', 'import venv'], capture_output=True).returncode:
-            return path
-    return None
 
 
 @pytest.fixture
@@ -37,33 +26,6 @@ def bootstrap(copy, *arguments, **environment):
     return subprocess.run(['bash', str(copy / 'experiments' / 'bootstrap.sh'), *arguments],
                           capture_output=True, text=True, cwd='/', timeout=500,
                           env={**os.environ, **environment})
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize('version', ['3.12', '3.13'])
-def test_newer_pythons_with_numpy_2_train(copy, tmp_path, version):
-    python = interpreter(version)
-    if python is None:
-        pytest.skip(f'no Python {version} on this machine')
-    first = bootstrap(copy, PYTHON=python)
-    assert first.returncode == 0, first.stderr
-    log = copy / '.venv' / 'install.log'
-    installed = log.stat().st_mtime_ns
-    second = bootstrap(copy)
-    assert (second.returncode, second.stdout, second.stderr) == (0, '', '')
-    assert log.stat().st_mtime_ns == installed  # nothing was installed again
-
-    run = subprocess.run(
-        [copy / '.venv' / 'bin' / 'python', '-m', 'interpretable_adv.train', '--method', 'ivat',
-         '--data_dir', 'tests/data/golden/synthetic/mini_synthetic', '--out', tmp_path / 'out',
-         '--emb_dim', '8', '--hidden_dim', '8', '--n_epoch', '1'],
-        capture_output=True, text=True, cwd=copy, timeout=200)
-    assert run.returncode == 0, run.stderr
-    assert run.stderr == '' and (tmp_path / 'out' / 'best.model').exists()
-    numpy = subprocess.run(
-        [copy / '.venv' / 'bin' / 'python', '-c', 'import numpy; print(numpy.__version__)'],
-        capture_output=True, text=True)
-    assert numpy.stdout.startswith('2.')
 
 
 def check_one_line(result, part):

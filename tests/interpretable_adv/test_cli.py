@@ -1,4 +1,7 @@
 """cli.py: one line and exit status 2."""
+import subprocess
+import sys
+
 import pytest
 
 from interpretable_adv import cli
@@ -78,3 +81,15 @@ def test_numbers(text, expected):
             parser.parse_args([f'--several={text}'])
     else:
         assert parser.parse_args([f'--several={text}']).several == expected
+
+
+@pytest.mark.parametrize('code', [
+    'np.float32(3e38) * np.float32(10)', 'np.log(np.zeros(2))', 'np.zeros(2) / 0',
+    'np.array([np.inf]) - np.inf', "warnings.warn('of a library')",
+    "warnings.warn('old', FutureWarning)", "warnings.warn('old', DeprecationWarning)",
+    'chainer.functions.softmax(np.full((1, 2), np.inf, np.float32))'])
+def test_no_warning_of_a_library_reaches_the_terminal(root, code):
+    program = (f'import warnings; from interpretable_adv import cli; import chainer; '
+               f'import numpy as np; cli.run(lambda argv: {code})')
+    done = subprocess.run([sys.executable, '-c', program], cwd=root, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, '', '')

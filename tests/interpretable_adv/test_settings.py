@@ -339,3 +339,13 @@ def test_flags_of_attacks_mean_the_same_in_every_command():
         kinds = {parsers[module][flag].type for module in parsers}
         assert len(defaults) == len(kinds) == 1, flag
     assert 'nn_k' not in {action.dest for action in pretrain.make_parser()._actions}
+
+
+def test_a_run_that_does_not_name_its_method_gives_no_epsilon(tmp_path):
+    """Only the same method's ε is the trained one; without a name there is no telling."""
+    (tmp_path / 'args.json').write_text(json.dumps({'xi_var': 7.0, 'nn_k': 3}))
+    models = dict.fromkeys(('adv', 'iadv', 'adv_sparse'), str(tmp_path / 'best.model'))
+    found = settings.resolve_attacks(analysis.make_parser, [], models, {}, 0)
+    assert {method: attack.epsilon for method, attack in found.items()} == {
+        'adv': 5.0, 'iadv': 15.0, 'adv_sparse': 5.0}
+    assert found['iadv'].k == 3

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# What takes longer than tests/run.sh may: bash tests/deep.sh [quick|whole]
+#   quick  tiny trainings on emulated processors and with other Pythons: the same bits everywhere
+#   whole  also the suite with every variant of the kernels, and on other Pythons
+# Ends in a line 'N passed, N failed, N skipped'. .ci/run calls the quick part.
+set -uo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+part=${1:-quick}
+case $part in quick | whole) ;; *) echo "error: give quick or whole, not $part" >&2; exit 2 ;; esac
+bash experiments/bootstrap.sh dev || exit 2
+
+passed=0 failed=0 skipped=0
+check() {  # name, command
+    local name=$1 start=$SECONDS output
+    shift
+    if output=$("$@" 2>&1); then
+        passed=$((passed + 1))
+        echo "ok      $name ($((SECONDS - start)) s): $(tail -n 1 <<<"$output")"
+    else
+        failed=$((failed + 1))
+        echo "FAILED  $name ($((SECONDS - start)) s):"
+        tail -n 25 <<<"$output"
+    fi
+}
+skip() { skipped=$((skipped + 1)); echo "skipped $1: $2"; }
+
+# Emulated processors: Haswell has AVX2, Nehalem neither AVX nor FMA.
+if ! command -v qemu-x86_64 >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo "Installing qemu-user ..."
+    { apt-get update && apt-get install -y --no-install-recommends qemu-user; } \
+        >.venv/apt.log 2>&1 || true
+fi
+for processor in Haswell Nehalem; do
+    if [ "$(uname -m)" != x86_64 ]; then
+        skip "$processor" "emulating it needs an x86 interpreter"
+    elif ! command -v qemu-x86_64 >/dev/null; then
+        skip "$processor" "needs qemu-x86_64 (apt-get install qemu-user)"
+    else
+        check "$processor" env OMP_NUM_THREADS=2 OPENBLAS_NUM_THREADS=1 \
+            qemu-x86_64 -cpu "$processor" .venv/bin/python -m tests.same_bits --check
+    fi
+done
+
+# Other Pythons, which come with NumPy 2, each with an environment of its own.
+find_python() {
+    local candidate
+    for candidate in "$(command -v "python$1")" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/"$1".*/bin/python; do
+        if [ -x "$candidate" ] && "$candidate" -c 'import venv' 2>/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
+}
+for version in 3.12 3.13; do
+    python=$(find_python "$version")
+    if [ -z "$python" ]; then
+        skip "Python $version" "it is not installed"
+        continue
+    fi
+    copy=.venv/deep-$version
+    mkdir -p "$copy"
+    git ls-files -z | tar --null -T - -cf - 2>/dev/null | tar -xf - -C "$copy"
+    group=$([ "$part" = whole ] && echo dev || echo run)
+    check "set-up with Python $version" env PYTHON="$python" bash "$copy/experiments/bootstrap.sh" \
+        ${group/run/}
+    check "Python $version" env -C "$copy" .venv/bin/python -m tests.same_bits --check
+    [ "$part" = quick ] || check "suite with Python $version" bash "$copy/tests/run.sh"
+done
+
+if [ "$part" = whole ]; then
+    for variant in plain avx2; do
+        check "suite with $variant kernels" env INTERPRETABLE_ADV_KERNELS="$variant" bash tests/run.sh
+    done
+fi
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]
