@@ -58,7 +58,7 @@ def main(argv=None):
     preset = presets.load(settings.preset, settings.overrides)
     seeds = presets.parse_seeds(settings.seeds) if settings.seeds else None
     places = find_places(settings, preset)
-    published = os.path.join('experiments', 'results', preset.name)
+    published = os.path.join('experiments', 'results', preset.results)
     if settings.target == 'collect':
         collect_results(places, published)
     elif settings.target == 'check':
@@ -84,7 +84,7 @@ def regenerate(settings, preset, places, seeds):
     if plans.figures in builders:
         print('\nFigures:', *figure_paths(places.run('figures')), sep='\n  ')
     if settings.target == 'all':
-        lines, _ = check.report(places.runs, os.path.join('experiments', 'results', preset.name))
+        lines, _ = check.report(places.runs, os.path.join('experiments', 'results', preset.results))
         print('', *lines, sep='\n')
 
 

@@ -22,7 +22,8 @@ from interpretable_adv.errors import UserError
 
 FOLDER = pathlib.Path(__file__).parent / 'presets'
 
-PLAN = {'dataset': 'toy', 'seeds': '1', 'lm_seed': '1', 'methods': ' '.join(paper.ACCURACY)}
+PLAN = {'dataset': 'toy', 'seeds': '1', 'lm_seed': '1', 'methods': ' '.join(paper.ACCURACY),
+        'results': ''}
 
 
 def sections():
@@ -58,6 +59,11 @@ class Preset:
     @property
     def lm_seed(self):
         return parse_seeds(self.plan('lm_seed'))[0]
+
+    @property
+    def results(self):
+        """Name of the folder below experiments/results."""
+        return self.plan('results') or self.name
 
     def merged(self, *sections, **first):
         """Settings of several sections; later ones win, and all win over `first`."""

@@ -61,6 +61,8 @@ FLAGS: dict[str, dict[str, Any]] = {
     'preset': _choice(PRESETS, 'upstream', 'set of defaults'),
     'snapshot_steps': _number(COUNT, 0, 'write a snapshot every N steps (0: every epoch)',
                               metavar='N'),
+    'snapshot_minutes': _number(AMOUNT, 0.0, 'write a snapshot whenever N minutes have passed, too '
+                                '(0: never)', metavar='N'),
     'log_steps': _number(COUNT, 0, 'write the losses of every Nth step to steps.jsonl',
                          metavar='N'),
     'progress': {'nargs': '?', 'const': 'on', **_choice(
@@ -169,6 +171,8 @@ FLAGS: dict[str, dict[str, Any]] = {
     'random-seed': _number(COUNT, 1234, 'seed'),
     'patience': _number(COUNT, 0, 'stop after N epochs in a row without a better validation (0: '
                         'never)', metavar='N'),
+    'min_improvement': _number(share, 0.0, 'stop after an epoch that lowers the validation '
+                               'perplexity by less than this share (0: never)', metavar='SHARE'),
     'valid_split': _choice(('dev', 'test'), 'test', 'what chooses the best epoch; upstream takes '
                            'the test set', '--valid-split'),
     'eval_streams': _number(SIZE, 1, 'streams that an evaluation reads side by side: 1 as '

@@ -21,8 +21,9 @@ from lm.nets import load_lm
 STEP_VALUES = ('loss', 'loss_clean', 'loss_first', 'loss_adv', 'loss_vat_first', 'loss_vat',
                'words_kept', 'words_away', 'perturbation_norm')
 # What a resumed run may change: how long it is, and what it shows.
-FREE_SETTINGS = ('n_epoch', 'out', 'data_dir', 'log_steps', 'snapshot_steps', 'progress',
-                 'gpu', 'device', 'communicator', 'save_name', 'eval', 'debug_mode', 'preset')
+FREE_SETTINGS = ('n_epoch', 'patience', 'out', 'data_dir', 'log_steps', 'snapshot_steps',
+                 'snapshot_minutes', 'progress', 'gpu', 'device', 'communicator', 'save_name',
+                 'eval', 'debug_mode', 'preset')
 UNFINISHED = ('use_rational', 'use_seq_labeling', 'use_bilstm')  # upstream has no code for them
 
 
@@ -36,7 +37,8 @@ def make_parser():
     add(group, 'out', help='folder for the results (default: models/ and --save_name)')
     settings.add_method_choice(group)
     group.add_argument('--resume', action='store_true', help='continue from the snapshot in --out')
-    add(group, 'preset', 'snapshot_steps', 'log_steps', 'progress', 'device', 'communicator')
+    add(group, 'preset', 'patience', 'snapshot_steps', 'snapshot_minutes', 'log_steps', 'progress',
+        'device', 'communicator')
     add(parser.add_argument_group('SPGD'), *settings.SPGD, 'use_spgd', 'spgd_directions',
         'update_nearest_batch')
 
@@ -285,11 +287,17 @@ def build_trainer(flags, corpus, model, identity, team):
         flags.batchsize_semi)
     updater = build_updater(flags, corpus, iterator, optimizer, team)
 
-    trainer = training.Trainer(updater, (flags.n_epoch, 'epoch'), flags.out)
+    best = extensions.KeepBest('dev/main/accuracy', checkpoints.save_classifier, start=0,
+                               writes=team.writes)
+
+    def done(trainer):
+        return (updater.epoch >= flags.n_epoch
+                or updater.epoch - (best.epoch or 0) >= flags.patience > 0)
+
+    trainer = training.Trainer(updater, done, flags.out)
     for name in evaluated(corpus):
         trainer.extend(Accuracy(model, getattr(corpus, name), name, team))
-    trainer.extend(extensions.KeepBest('dev/main/accuracy', checkpoints.save_classifier, start=0,
-                                 writes=team.writes))
+    trainer.extend(best)
     trainer.extend(extensions.StopWhenNotFinite())
     if team.writes:
         trainer.extend(extensions.EpochLog())
@@ -301,8 +309,8 @@ def build_trainer(flags, corpus, model, identity, team):
                      ('test/main/accuracy', 'test', '.2f'))))
     if model.xp is not np:
         trainer.extend(devices.StepStream(flags.random_seed, team.rank))
-    trainer.extend(extensions.Snapshot(identity, team.writes), trigger=(
-        (flags.snapshot_steps, 'iteration') if flags.snapshot_steps else (1, 'epoch')))
+    trainer.extend(extensions.Snapshot(identity, team.writes), trigger=extensions.SnapshotTrigger(
+        flags.snapshot_steps, flags.snapshot_minutes, team))
     return trainer
 
 
@@ -317,6 +325,7 @@ def finish(flags, trainer, started):
     accuracies = {split: row.get(f'{split}/main/accuracy') for split in ('dev', 'test')}
     write_json(os.path.join(flags.out, folder.RESULT), {
         'method': flags.method, 'seed': flags.random_seed, 'n_epoch': flags.n_epoch,
+        'epochs_trained': trainer.updater.epoch,
         'best_epoch': best.epoch, 'dev_accuracy': accuracies['dev'],
         'test_accuracy': accuracies['test'], 'training_seconds': elapsed,
         'seconds': time.time() - started, 'versions': folder.versions(),

@@ -27,9 +27,9 @@ from lm.updater import TruncatedBPTTUpdater
 FROM_OUT = 'out'  # --resume without a value
 QUICK_REVIEWS = 20  # of each split, with --test
 # What a resumed run may change: how long it is, and what it shows.
-FREE_SETTINGS = ('epoch', 'patience', 'out', 'data_dir', 'log_steps', 'log_interval',
-                 'validation_interval', 'snapshot_steps', 'save_all', 'progress', 'gpu', 'device',
-                 'communicator', 'preset')
+FREE_SETTINGS = ('epoch', 'patience', 'min_improvement', 'out', 'data_dir', 'log_steps',
+                 'log_interval', 'validation_interval', 'snapshot_steps', 'snapshot_minutes',
+                 'save_all', 'progress', 'gpu', 'device', 'communicator', 'preset')
 
 
 # 1. Arguments -------------------------------------------------------------------------------
@@ -44,7 +44,8 @@ def make_parser():
         help='write a snapshot every N windows (0: every epoch)')
     add(group, 'log_steps', names=('--log-steps',), nargs='?', const=1,
         help='write the loss of every Nth window to steps.jsonl')
-    add(group, 'progress', 'device', 'communicator', 'patience', 'valid_split', 'eval_streams')
+    add(group, 'snapshot_minutes', 'progress', 'device', 'communicator', 'patience',
+        'min_improvement', 'valid_split', 'eval_streams')
     # What a preset switches on can be switched off again.
     add(parser.add_argument_group('model'), 'forget_bias', 'cutoffs', 'no_adaptive_softmax',
         'no_decay_if_fail')
@@ -152,8 +153,9 @@ def build_trainer(flags, model, text, identity, team):
                          writes=team.writes)
 
     def done(trainer):
-        return updater.epoch >= flags.epoch or (
-            flags.patience > 0 and updater.epoch - (best.epoch or 0) >= flags.patience)
+        return (updater.epoch >= flags.epoch
+                or best.gain < flags.min_improvement > 0
+                or updater.epoch - (best.epoch or 0) >= flags.patience > 0)
 
     def validate():
         return stream_perplexity(flags, model, getattr(text, flags.valid_split), team)
@@ -186,8 +188,8 @@ def build_trainer(flags, model, text, identity, team):
                        trigger=(flags.validation_interval, 'iteration'))
     if flags.save_all and team.writes:
         trainer.extend(keep_every_model)
-    trainer.extend(extensions.Snapshot(identity, team.writes), trigger=(
-        (flags.snapshot_steps, 'iteration') if flags.snapshot_steps else (1, 'epoch')))
+    trainer.extend(extensions.Snapshot(identity, team.writes), trigger=extensions.SnapshotTrigger(
+        flags.snapshot_steps, flags.snapshot_minutes, team))
     return trainer, best
 
 
@@ -251,10 +253,10 @@ def run(flags, team=distributed.ALONE):
           flush=True)
 
     trainer.run(show_loop_exception_msg=False)
-    finish(flags, model, text, best, started, trainer.elapsed_time, team)
+    finish(flags, model, text, best, trainer.updater.epoch, started, trainer.elapsed_time, team)
 
 
-def finish(flags, model, text, best, started, elapsed, team):
+def finish(flags, model, text, best, epochs, started, elapsed, team):
     """Tests the best model, and writes result.json."""
     if best.epoch is None:
         raise UserError('the validation perplexity was never finite, so there is no best model; '
@@ -271,6 +273,7 @@ def finish(flags, model, text, best, started, elapsed, team):
     per_review = evaluation.perplexity(team.sum(nll.sum()), team.sum(predictions.sum()))
     result = {
         'seed': flags.random_seed, 'preset': flags.preset, 'epoch': flags.epoch,
+        'epochs_trained': epochs,
         'best_epoch': best.epoch, 'valid_perplexity': best.value, 'test_perplexity': test,
         'test_perplexity_per_review': per_review,
         'valid_split': flags.valid_split, 'eval_streams': flags.eval_streams,

@@ -8,7 +8,7 @@ from experiments.benchmarks import batches, neighbors_benchmark, stock, timing
 from experiments.benchmarks.lstm_benchmark import check, products
 from interpretable_adv import attacks, nets, updaters
 from interpretable_adv.data.iterators import ReviewIterator
-from interpretable_adv.neighbors import NeighborTable
+from interpretable_adv.neighbors import NeighborTable, Refresher
 from interpretable_adv.nn.adam import Adam, GradientClipping
 from interpretable_adv.runs import memory
 
@@ -46,7 +46,7 @@ def updater(method, hidden, reviews, n_vocab=batches.VOCABULARY, refresh=True):
         return updaters.AdversarialUpdater(
             iterator, optimizer, reviews, attack=attacks.AdvT(EPSILON))
     table = NeighborTable(model.word_embed.W.array, K, min(n_vocab, neighbors_benchmark.WORDS))
-    refresher = updaters.Refresher(table, every_steps=50 if refresh else 0, every_epochs=0)
+    refresher = Refresher(table, every_steps=50 if refresh else 0, every_epochs=0)
     if not refresh:
         table.prepare(np.unique(np.concatenate(reviews.sequences)))
     kind, attack = {

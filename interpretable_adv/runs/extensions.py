@@ -15,6 +15,7 @@ from chainer.training.extensions import LogReport
 
 from interpretable_adv.errors import UserError
 from interpretable_adv.runs import checkpoints
+from interpretable_adv.runs.distributed import ALONE
 from interpretable_adv.runs.files import atomic_write
 from interpretable_adv.runs.folder import LOG, MODEL, SNAPSHOT, STEPS
 from interpretable_adv.runs.progress import LiveLine, duration
@@ -32,6 +33,28 @@ class Snapshot(extension.Extension):
     def __call__(self, trainer):
         checkpoints.save_snapshot(os.path.join(trainer.out, SNAPSHOT), trainer, self.settings,
                                   self.writes)
+
+
+class SnapshotTrigger:
+    """When to write a snapshot: every `steps` steps, 0: at each epoch's end; and whenever so many
+    `minutes` have passed, 0: never.
+
+    Where several processes train one model, the clock of the writing one counts for all.
+    """
+
+    def __init__(self, steps=0, minutes=0, team=ALONE):
+        self.steps, self.minutes, self.team = steps, minutes, team
+        self._last = time.monotonic()
+
+    def __call__(self, trainer):
+        updater = trainer.updater
+        due = updater.iteration % self.steps == 0 if self.steps else updater.is_new_epoch
+        if self.minutes:
+            late = time.monotonic() - self._last >= 60 * self.minutes
+            due = bool(self.team.sum(int(self.team.writes and late))) or due
+        if due:
+            self._last = time.monotonic()
+        return due
 
 
 def resume(trainer, settings, free=()):
@@ -129,6 +152,7 @@ class KeepBest(extension.Extension):
 
     Attributes:
         epoch, value: of the best model; None before the first.
+        gain: by what share the last epoch was better than all before; infinite for the first.
     """
 
     priority = extension.PRIORITY_EDITOR
@@ -141,11 +165,14 @@ class KeepBest(extension.Extension):
         self.writes = writes
         self.epoch = None
         self.value = None
+        self.gain = math.inf
         self._start = start
 
     def __call__(self, trainer):
         value = float(trainer.observation[self.key])
         best = self._start if self.value is None else self.sign * self.value
+        if self.value is not None:
+            self.gain = self.sign * (value - self.value) / abs(self.value or 1)
         if self.sign * value > best:
             self.value, self.epoch = value, trainer.updater.epoch
             if self.writes:
@@ -156,6 +183,7 @@ class KeepBest(extension.Extension):
         # −1 stands for None, which could only be written with pickle.
         epoch = serializer('epoch', -1 if self.epoch is None else self.epoch)
         value = serializer('value', 0.0 if self.value is None else self.value)
+        self.gain = float(serializer('gain', self.gain))
         if epoch != -1:
             self.epoch, self.value = epoch, value
 

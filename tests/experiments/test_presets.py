@@ -14,9 +14,26 @@ def write(tmp_path, text):
 
 
 def test_presets_of_the_project():
-    assert presets.names() == ['paper', 'small', 'toy']
+    assert presets.names() == ['paper', 'paper_cpu', 'small', 'toy']
     for name in presets.names():
-        assert presets.load(name).methods == ['baseline', 'pretrained', 'adv', 'iadv', 'spgd']
+        assert sorted(presets.load(name).methods) == sorted(
+            ['baseline', 'pretrained', 'adv', 'iadv', 'spgd'])
+
+
+def test_paper_cpu_is_paper_but_for_the_named_lines():
+    paper, ours = presets.load('paper'), presets.load('paper_cpu')
+    changed = {(section, flag): ours[section].get(flag) for section in presets.sections()
+               for flag in {*paper[section], *ours[section]}
+               if paper[section].get(flag) != ours[section].get(flag) and section != 'grid_search'}
+    assert changed == {
+        ('plan', 'seeds'): '1', ('plan', 'methods'): 'pretrained spgd adv iadv baseline',
+        ('plan', 'results'): 'paper',
+        ('lm', 'epoch'): '5', ('lm', 'min_improvement'): '0.01', ('lm', 'eval_streams'): '32',
+        ('lm', 'snapshot_minutes'): '15',
+        ('train', 'n_epoch'): '6', ('train', 'patience'): '2', ('train', 'snapshot_minutes'): '15',
+        ('baseline', 'n_epoch'): '12', ('baseline', 'patience'): '3',
+        ('perplexity', 'n_samples'): '1000', ('sweep', 'n_samples'): '200'}
+    assert ours.results == 'paper' and paper.results == 'paper' and paper['grid_search']
 
 
 @pytest.mark.parametrize('method, expected', [
@@ -84,7 +101,7 @@ def test_wrong_files_are_told(tmp_path, text):
 
 
 def test_unknown_preset_names_the_known_ones():
-    with pytest.raises(UserError, match='paper, small, toy'):
+    with pytest.raises(UserError, match='paper, paper_cpu, small, toy'):
         presets.load('huge')
 
 

@@ -1,4 +1,5 @@
 """train.py: trajectories equal upstream's, flags are upstream's, resume is exact."""
+import hashlib
 import json
 import math
 import os
@@ -13,6 +14,7 @@ import pytest
 from interpretable_adv import data, methods, train
 from interpretable_adv.data.__main__ import main as data_command
 from interpretable_adv.errors import UserError
+from interpretable_adv.nn import kernels
 from interpretable_adv.runs import checkpoints
 from lm.nets import RNNForLM
 
@@ -416,3 +418,47 @@ def test_a_run_can_start_from_a_classifier(corpus, tmp_path):
 def test_eval_prints_the_accuracies_before_training(corpus, tmp_path, capsys):
     train.main(tiny(corpus, tmp_path, 'baseline', '--eval', 1))
     assert 'before training: dev' in capsys.readouterr().out
+
+
+def test_patience_ends_a_run_that_no_longer_improves(corpus, tmp_path):
+    """With a step size of 0 no epoch is better than the first."""
+    flags = '--alpha', '0', '--n_epoch', '9', '--patience', '2'
+    train.main(tiny(corpus, tmp_path / 'out', 'baseline', *flags))
+    result = read(tmp_path / 'out' / 'result.json')
+    assert (result['epochs_trained'], result['best_epoch'], result['n_epoch']) == (3, 1, 9)
+    train.main(tiny(corpus, tmp_path / 'out', 'baseline', *flags, '--resume'))
+    assert read(tmp_path / 'out' / 'result.json')['epochs_trained'] == 3
+    train.main(tiny(corpus, tmp_path / 'out', 'baseline', *flags[:-1], '3', '--resume'))
+    assert read(tmp_path / 'out' / 'result.json')['epochs_trained'] == 4
+
+
+def test_a_result_tells_its_digest_and_its_arithmetic(corpus, tmp_path):
+    train.main(tiny(corpus, tmp_path / 'out', 'spgd'))
+    result = read(tmp_path / 'out' / 'result.json')
+    with h5py.File(tmp_path / 'out' / 'best.model') as file:
+        arrays = {}
+        file.visititems(lambda name, item: arrays.update({name: item[()]})
+                        if isinstance(item, h5py.Dataset) else None)
+    expected = hashlib.sha256()
+    for name in sorted(arrays):  # as docs say, written out once more
+        expected.update(f'{name} {arrays[name].dtype.str} {arrays[name].shape}\n'.encode())
+        expected.update(arrays[name].astype('<f4').tobytes('C'))
+    assert result['digest'] == expected.hexdigest()
+    assert result['arithmetic'] == ('kernels' if kernels.available else 'numpy')
+
+
+def test_resuming_with_another_arithmetic_is_told(corpus, tmp_path, capsys):
+    train.main(tiny(corpus, tmp_path / 'out', 'baseline'))
+    assert capsys.readouterr().err == ''
+    path = tmp_path / 'out' / 'snapshot.npz'
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    other = {'kernels': 'numpy', 'numpy': 'kernels'}[str(arrays['arithmetic'])]
+    np.savez(path, **{**arrays, 'arithmetic': np.array(other)})
+    train.main(tiny(corpus, tmp_path / 'out', 'baseline', '--n_epoch', '3', '--resume'))
+    error = capsys.readouterr().err
+    assert error.count('\n') == 1 and f'written with the arithmetic of {other}' in error
+    del arrays['arithmetic']  # a snapshot of version 1.0
+    np.savez(path, **arrays)
+    train.main(tiny(corpus, tmp_path / 'out', 'baseline', '--n_epoch', '4', '--resume'))
+    assert capsys.readouterr().err == ''

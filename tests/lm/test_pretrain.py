@@ -277,3 +277,21 @@ def test_killed_at_any_moment_it_goes_on_bit_for_bit(start, synthetic, tmp_path)
     logs = [[{k: v for k, v in row.items() if k != 'elapsed_time'}
              for row in json.loads((out / 'log').read_text())] for out in (killed, whole)]
     assert logs[0] == logs[1]
+
+
+@pytest.mark.parametrize('share, epochs', [('0', 4), ('0.999', 2)])
+def test_stops_when_an_epoch_hardly_improves(synthetic, tmp_path, share, epochs):
+    result = _run(synthetic, tmp_path / 'out', '--epoch', '4', '--min_improvement', share)
+    assert result['epochs_trained'] == epochs and result['epoch'] == 4
+
+
+def test_a_resumed_run_stops_where_an_undisturbed_one_does(synthetic, tmp_path):
+    flags = '--epoch', '6', '--min_improvement', '0.05'  # 0.10, then less than 0.01
+    whole = _run(synthetic, tmp_path / 'whole', *flags)
+    assert whole['epochs_trained'] == 3
+    _run(synthetic, tmp_path / 'parts', *flags[2:], '--epoch', '2')
+    parts = _run(synthetic, tmp_path / 'parts', *flags, '--resume')
+    assert parts['epochs_trained'] == whole['epochs_trained']
+    assert parts['digest'] == whole['digest']
+    again = _run(synthetic, tmp_path / 'parts', *flags, '--resume')
+    assert again['epochs_trained'] == whole['epochs_trained']

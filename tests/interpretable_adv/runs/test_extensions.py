@@ -123,3 +123,51 @@ def test_a_snapshot_restores_the_random_stream(tmp_path):
     np.random.seed(8)
     checkpoints.load_snapshot(tmp_path / 'snapshot.npz', trainer, {'a': 1})
     np.testing.assert_array_equal(np.random.normal(size=3), expected)
+
+
+class _Updater:
+    iteration, is_new_epoch = 0, False
+
+
+class _Trainer:
+    def __init__(self):
+        self.updater = _Updater()
+
+
+def _triggered(trigger, steps, seconds, monkeypatch, steps_per_epoch=5):
+    """The steps at which a trigger fires; each step takes so many seconds."""
+    trainer, now = _Trainer(), [trigger._last]
+    monkeypatch.setattr(extensions.time, 'monotonic', lambda: now[0])
+    fired = []
+    for step in range(1, steps + 1):
+        now[0] += seconds
+        trainer.updater.iteration = step
+        trainer.updater.is_new_epoch = step % steps_per_epoch == 0
+        if trigger(trainer):
+            fired.append(step)
+    return fired
+
+
+def test_when_a_snapshot_is_due(monkeypatch):
+    def fired(*arguments, seconds=60):
+        return _triggered(extensions.SnapshotTrigger(*arguments), 12, seconds, monkeypatch)
+
+    assert fired() == [5, 10]
+    assert fired(4) == [4, 8, 12]
+    assert fired(0, 2) == [2, 4, 5, 7, 9, 10, 12]  # the clock starts again at each snapshot
+    assert fired(4, 3) == [3, 4, 7, 8, 11, 12]
+    assert fired(0, 15, seconds=1) == [5, 10]
+
+
+def test_the_clock_of_the_writing_process_counts(monkeypatch):
+    class Team:
+        writes = False
+
+        def sum(self, number):
+            return number + self.others
+
+    team = Team()
+    team.others = 0
+    assert _triggered(extensions.SnapshotTrigger(100, 1, team), 3, 61, monkeypatch) == []
+    team.others = 1
+    assert _triggered(extensions.SnapshotTrigger(100, 1, team), 3, 1, monkeypatch) == [1, 2, 3]
