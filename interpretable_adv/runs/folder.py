@@ -4,6 +4,7 @@ import os
 import platform
 
 import chainer
+import h5py
 import numpy as np
 
 from interpretable_adv import __version__
@@ -51,5 +52,8 @@ def identity_of_model(path):
 
 def versions():
     """What the numbers of a run depend on besides its flags."""
+    blas = np.show_config(mode='dicts')['Build Dependencies']['blas']
     return {'interpretable_adv': __version__, 'chainer': chainer.__version__,
-            'numpy': np.__version__, 'python': platform.python_version()}
+            'numpy': np.__version__, 'python': platform.python_version(),
+            'h5py': h5py.__version__, 'blas': f'{blas["name"]} {blas["version"]}',
+            'kernels': kernels.variant}
