@@ -4,6 +4,7 @@ import json
 import pytest
 
 from interpretable_adv.errors import UserError
+from interpretable_adv.nn import kernels
 from interpretable_adv.runs import folder
 
 
@@ -30,5 +31,7 @@ def test_a_snapshot_is_found_and_needs_resume(tmp_path):
 
 def test_versions_name_what_the_numbers_depend_on():
     found = folder.versions()
-    assert set(found) == {'interpretable_adv', 'chainer', 'numpy', 'python'}
-    assert all(version[0].isdigit() for version in found.values())
+    numbered = {'interpretable_adv', 'chainer', 'numpy', 'python', 'h5py'}
+    assert set(found) == {*numbered, 'blas', 'kernels'}
+    assert all(found[name][0].isdigit() for name in numbered)
+    assert 'openblas' in found['blas'].lower() and found['kernels'] == kernels.variant
