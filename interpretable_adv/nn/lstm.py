@@ -91,9 +91,7 @@ class Packing:
     """
 
     def __init__(self, lengths):
-        # NStepLSTM's own call: reviews of equal length come in the same order as there, and
-        # so meet the same dropout masks between layers.
-        self.order = np.argsort(-lengths)
+        self.order = longest_first(lengths)
         descending = lengths[self.order]
         steps, reviews = np.nonzero(np.arange(descending[0])[:, None] < descending)
         self.offsets = np.searchsorted(steps, np.arange(descending[0] + 1)).astype(np.int64)
@@ -104,6 +102,68 @@ class Packing:
         self.inverse_order = np.argsort(self.order)
         self.inverse_rows = np.empty_like(self.rows)
         self.inverse_rows[self.rows] = np.arange(len(self.rows))
+
+
+SMALL = 15  # a part of at most one element more is sorted by insertion
+
+
+def longest_first(lengths):
+    """The order in which `NStepLSTM` sorts reviews: by falling length.
+
+    It calls `numpy.argsort`, which leaves open how equal lengths are ordered; yet that order decides
+    which dropout masks they meet between layers, and in which order gradients add up. NumPy's own
+    order depends on its version and on the processor. This is the one of its scalar code, which
+    upstream's recorded numbers have: quicksort by the median of three, insertion for small parts.
+    """
+    keys, order = [-int(length) for length in lengths], list(range(len(lengths)))
+    depth = 2 * (max(len(order), 1).bit_length() - 1)
+    parts = [(0, len(order) - 1, depth)]
+    while parts:
+        low, high, depth = parts.pop()
+        while high - low > SMALL:
+            if depth < 0:  # NumPy changes to heapsort here; real batches do not come this far
+                order[low:high + 1] = sorted(order[low:high + 1], key=keys.__getitem__)
+                low = high
+                break
+            middle = _partition(keys, order, low, high)
+            depth -= 1
+            if middle - low < high - middle:
+                parts.append((middle + 1, high, depth))
+                high = middle - 1
+            else:
+                parts.append((low, middle - 1, depth))
+                low = middle + 1
+        order[low:high + 1] = sorted(order[low:high + 1], key=keys.__getitem__)  # which is stable
+    return np.array(order, np.int64)
+
+
+def _partition(keys, order, low, high):
+    """Puts the median of three in its place, smaller keys before and larger ones behind it;
+    returns that place."""
+    def swap(a, b):
+        order[a], order[b] = order[b], order[a]
+
+    def key(place):
+        return keys[order[place]]
+
+    middle = low + (high - low) // 2
+    for first, second in ((low, middle), (middle, high), (low, middle)):
+        if key(second) < key(first):
+            swap(first, second)
+    pivot, left, right = key(middle), low, high - 1
+    swap(middle, right)
+    while True:
+        left += 1
+        while key(left) < pivot:
+            left += 1
+        right -= 1
+        while pivot < key(right):
+            right -= 1
+        if left >= right:
+            break
+        swap(left, right)
+    swap(left, high - 1)
+    return left
 
 
 class TakeRows(function_node.FunctionNode):

@@ -162,3 +162,38 @@ def test_packing(lengths):
         sum(min(n, step) for n in lengths) for step in range(max(lengths) + 1)]
     assert [packed[row] for row in packing.previous] == [
         (review, step - 1) for review, step in packed[len(lengths):]]
+
+
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=80))
+def test_reviews_are_sorted_from_long_to_short(lengths):
+    order = lstm.longest_first(np.array(lengths))
+    assert sorted(order.tolist()) == list(range(len(lengths)))
+    assert [lengths[i] for i in order] == sorted(lengths, reverse=True)
+
+
+RECORDED_ORDER = [
+    20, 29, 17, 11, 12, 34, 4, 39, 16, 9, 15, 10, 14, 25, 19, 0, 6, 8, 38, 21, 33, 32, 31, 2,
+    3, 28, 22, 5, 24, 40, 27, 7, 13, 30, 18, 36, 26, 23, 1, 35, 37]
+
+
+def test_equal_lengths_have_the_recorded_order_everywhere():
+    """`numpy.argsort` orders them by version and processor; ours is that of its scalar code."""
+    lengths = np.random.RandomState(0).randint(1, 10, 41)
+    assert lstm.longest_first(lengths).tolist() == RECORDED_ORDER
+    short = np.array([3, 1, 3, 2, 2, 3, 1])
+    assert lstm.longest_first(short).tolist() == [0, 2, 5, 3, 4, 1, 6]
+
+
+@pytest.mark.skipif(not np.__version__.startswith('1.'), reason='NumPy 2 sorts by vectors')
+@pytest.mark.parametrize('seed', range(30))
+def test_the_order_is_that_of_numpys_scalar_code(seed):
+    random = np.random.RandomState(seed)
+    lengths = random.randint(1, random.choice([3, 10, 1000]), random.randint(1, 200))
+    if _has_avx512():
+        pytest.skip('on this processor NumPy sorts by vectors')
+    np.testing.assert_array_equal(lstm.longest_first(lengths), np.argsort(-lengths))
+
+
+def _has_avx512():
+    from numpy.core._multiarray_umath import __cpu_features__
+    return __cpu_features__.get('AVX512_SKX', False)
