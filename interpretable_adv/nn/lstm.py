@@ -110,10 +110,11 @@ SMALL = 15  # a part of at most one element more is sorted by insertion
 def longest_first(lengths):
     """The order in which `NStepLSTM` sorts reviews: by falling length.
 
-    It calls `numpy.argsort`, which leaves open how equal lengths are ordered; yet that order decides
-    which dropout masks they meet between layers, and in which order gradients add up. NumPy's own
-    order depends on its version and on the processor. This is the one of its scalar code, which
-    upstream's recorded numbers have: quicksort by the median of three, insertion for small parts.
+    It calls `numpy.argsort`, which leaves open how equal lengths are ordered; yet that order
+    decides which dropout masks they meet between layers, and in which order gradients add up.
+    NumPy's own order depends on its version and on the processor. This is the one of its scalar
+    code, which upstream's recorded numbers have: quicksort by the median of three, insertion for
+    small parts.
     """
     keys, order = [-int(length) for length in lengths], list(range(len(lengths)))
     depth = 2 * (max(len(order), 1).bit_length() - 1)
