@@ -11,21 +11,29 @@ case $part in quick | whole) ;; *) echo "error: give quick or whole, not $part" 
 bash experiments/bootstrap.sh dev || exit 2
 
 passed=0 failed=0 skipped=0
-check() {  # name, command
-    local name=$1 start=$SECONDS output
+outputs=$(mktemp -d)
+trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$outputs"' EXIT
+start() {  # name, command: runs it in the background
+    local name=$1
     shift
-    if output=$("$@" 2>&1); then
+    { "$@" >"$outputs/$name" 2>&1; echo $? >"$outputs/$name.status"; } &
+}
+finish() {  # name: waits for it and says how it ended
+    while [ ! -s "$outputs/$1.status" ]; do sleep 1; done
+    if [ "$(cat "$outputs/$1.status")" = 0 ]; then
         passed=$((passed + 1))
-        echo "ok      $name ($((SECONDS - start)) s): $(tail -n 1 <<<"$output")"
+        echo "ok      $1 (after $SECONDS s): $(tail -n 1 "$outputs/$1")"
     else
         failed=$((failed + 1))
-        echo "FAILED  $name ($((SECONDS - start)) s):"
-        tail -n 25 <<<"$output"
+        echo "FAILED  $1 (after $SECONDS s):"
+        tail -n 25 "$outputs/$1"
     fi
 }
+check() { start "$@"; finish "$1"; }
 skip() { skipped=$((skipped + 1)); echo "skipped $1: $2"; }
 
-# Emulated processors: Haswell has AVX2, Nehalem neither AVX nor FMA.
+# Emulated processors: Haswell has AVX2, Nehalem neither AVX nor FMA. They run beside the rest.
+emulated=()
 if ! command -v qemu-x86_64 >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "Installing qemu-user ..."
     { apt-get update && apt-get install -y --no-install-recommends qemu-user; } \
@@ -37,8 +45,9 @@ for processor in Haswell Nehalem; do
     elif ! command -v qemu-x86_64 >/dev/null; then
         skip "$processor" "needs qemu-x86_64 (apt-get install qemu-user)"
     else
-        check "$processor" env OMP_NUM_THREADS=2 OPENBLAS_NUM_THREADS=1 \
+        start "$processor" env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
             qemu-x86_64 -cpu "$processor" .venv/bin/python -m tests.same_bits --check
+        emulated+=("$processor")
     fi
 done
 
@@ -67,6 +76,8 @@ for version in 3.12 3.13; do
     check "Python $version" env -C "$copy" .venv/bin/python -m tests.same_bits --check
     [ "$part" = quick ] || check "suite with Python $version" bash "$copy/tests/run.sh"
 done
+
+for processor in ${emulated[@]+"${emulated[@]}"}; do finish "$processor"; done
 
 if [ "$part" = whole ]; then
     for variant in plain avx2; do
