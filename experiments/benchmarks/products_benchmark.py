@@ -28,7 +28,7 @@ SHAPES = {
     'neighbours': (512, 4096, 256, 'b'),
     'hidden layer': (REVIEWS, 30, 1024, 'b'),
 }
-LEAST_OPERATIONS = 2e8  # small products are repeated up to so many
+LEAST_OPERATIONS, MOST_TIMES = 2e8, 500  # small products are repeated
 
 
 def factors(rows, columns, depth, transposed):
@@ -47,7 +47,7 @@ def measure_shape(repetitions, name, rows, columns, depth, transposed):
     # Views: OpenBLAS takes these as transposed without moving anything.
     left, right = a.T if transposed == 'a' else a, b.T if transposed == 'b' else b
     theirs, own = (np.empty((rows, columns), np.float32) for _ in range(2))
-    times = max(1, int(LEAST_OPERATIONS / (2 * rows * columns * depth)))
+    times = max(1, min(MOST_TIMES, int(LEAST_OPERATIONS / (2 * rows * columns * depth))))
 
     def openblas():
         for _ in range(times):
