@@ -25,10 +25,11 @@ SETTINGS = ('--preset', 'paper', '--method', 'spgd', '--emb_dim', '256', '--hidd
 # Functions whose own time is arithmetic, as (end of the file's name, function). NumPy's `dot` and
 # `matmul` show up as the own time of the functions that call them.
 ARITHMETIC = {
-    'products': (('~', "<method 'dot' of 'numpy.ndarray' objects>"),
-                 ('interpretable_adv/neighbors.py', '_search_streaming'),
-                 ('interpretable_adv/perturbations.py', '_dot'),
-                 ('interpretable_adv/perturbations.py', '_combine')),
+    "NumPy's products": (('~', "<method 'dot' of 'numpy.ndarray' objects>"),
+                         ('interpretable_adv/nn/products.py', 'product'),
+                         ('interpretable_adv/nn/products.py', 'dots'),
+                         ('interpretable_adv/nn/products.py', 'combine'),
+                         ('interpretable_adv/neighbors/search.py', '_search_groups')),
     'C kernels': (('interpretable_adv/nn/kernels/__init__.py', '_run'),),
     'random numbers': (('interpretable_adv/nn/kernels/__init__.py', 'dropout_mask'),
                        ('~', "<method 'rand' of 'numpy.random.mtrand.RandomState' objects>")),
