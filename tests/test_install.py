@@ -20,7 +20,7 @@ CHECK = ('from interpretable_adv.nn import kernels; '
 def make_environment(folder):
     """A virtual environment that finds what is installed here, so that nothing is downloaded."""
     subprocess.run([sys.executable, '-m', 'venv', folder], check=True)
-    packages, = pathlib.Path(folder).glob('lib/python*/site-packages')
+    packages, = pathlib.Path(folder).glob('lib/python*/*-packages')
     (packages / 'installed_here.pth').write_text('\n'.join(site.getsitepackages()))
     return pathlib.Path(folder) / 'bin' / 'python'
 
