@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 
-from interpretable_adv import train
+from interpretable_adv import data, train
 from interpretable_adv.errors import UserError
 from interpretable_adv.runs.folder import MODEL, RESULT, SNAPSHOT
 from interpretable_adv.settings import read_run
@@ -13,8 +13,9 @@ from lm import pretrain
 NEW, RESUME, DONE, CHANGED = 'new', 'resume', 'done', 'changed'
 
 # Settings of a training that its result does not depend on, or that are told by the inputs.
-FREE = {'classifier': {*train.FREE_SETTINGS, 'resume', 'pretrained_model', 'vocab_sha256'},
-        'lm': {*pretrain.FREE_SETTINGS, 'resume', 'vocab_sha256'}}
+OF_CORPUS = ('vocab_sha256', *data.DESCRIPTION)
+FREE = {'classifier': {*train.FREE_SETTINGS, 'resume', 'pretrained_model', *OF_CORPUS},
+        'lm': {*pretrain.FREE_SETTINGS, 'resume', *OF_CORPUS}}
 EPOCHS = {'classifier': 'n_epoch', 'lm': 'epoch'}
 
 

@@ -1,12 +1,13 @@
 """Interpretable adversarial training for text: AdvT, iAdvT, VAT, iVAT and SPGD.
 
     import interpretable_adv as ia
+    model = ia.load('demo')     # a classifier: predict and attack texts, see `api`
     ia.METHODS                  # the table of methods
     ia.SPGD, ia.AdvT, ia.IAdvT  # the attacks
 """
 import importlib
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 # Before NumPy is loaded, for its OpenBLAS: a thread of it that has nothing to do spins for 2^n
 # cycles before it sleeps. By default these are some 20 ms, on a core that the C kernels need.
@@ -18,12 +19,23 @@ __version__ = '1.1.0.dev0'
 
 # What the package offers, and where it lives. Loaded when it is first asked for, so that importing
 # the package does not import Chainer.
-_API = {'METHODS': 'methods', 'AttackSettings': 'methods', 'AdvT': 'attacks', 'IAdvT': 'attacks',
+_API = {'load': 'api', 'Model': 'api', 'Prediction': 'api', 'Attack': 'api',
+        'METHODS': 'methods', 'AttackSettings': 'methods', 'AdvT': 'attacks', 'IAdvT': 'attacks',
         'SPGD': 'attacks'}
-__all__ = ['METHODS', 'SPGD', 'AdvT', 'AttackSettings', 'IAdvT', '__version__']
+__all__ = ['METHODS', 'SPGD', 'AdvT', 'Attack', 'AttackSettings', 'IAdvT', 'Model', 'Prediction',
+           '__version__', 'load']
+
+if TYPE_CHECKING:
+    from interpretable_adv.api import Attack, Model, Prediction, load
+    from interpretable_adv.attacks import SPGD, AdvT, IAdvT
+    from interpretable_adv.methods import METHODS, AttackSettings
 
 
 def __getattr__(name: str) -> Any:
     if name not in _API:
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
     return getattr(importlib.import_module(f'{__name__}.{_API[name]}'), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_API})

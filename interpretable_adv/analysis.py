@@ -16,7 +16,7 @@ import numpy as np
 from interpretable_adv import cli, data, methods, paper, settings
 from interpretable_adv.cli import at_least
 from interpretable_adv.errors import UserError
-from interpretable_adv.evaluation import measures, records
+from interpretable_adv.evaluation import records, reviews
 from interpretable_adv.evaluation.victim import Adversary, Victim
 from interpretable_adv.runs import devices
 from interpretable_adv.runs.files import atomic_write
@@ -133,14 +133,16 @@ class Tally:
     """Counts for the summary of one method."""
 
     def __init__(self):
-        self.reviews = self.right = self.right_adv = self.flipped = 0
+        self.reviews = self.labeled = self.right = self.right_adv = self.flipped = 0
         self.words = self.moved = 0
         self.norm = 0.0
 
     def add(self, record):
         self.reviews += 1
-        self.right += record['correct']
-        self.right_adv += record['prediction_adv'] == record['label']
+        if 'correct' in record:
+            self.labeled += 1
+            self.right += record['correct']
+            self.right_adv += record['prediction_adv'] == record['label']
         self.flipped += records.is_flipped(record)
         norms = [word['norm'] for word in record['words']]
         self.words += len(norms)
@@ -148,11 +150,14 @@ class Tally:
         self.norm += sum(norms)
 
     def line(self, method, epsilon):
-        flipped, right, right_adv = (
-            100 * count / self.reviews for count in (self.flipped, self.right, self.right_adv))
-        return (f'{method}: ε {epsilon:g}, {flipped:.1f} % of predictions flipped, accuracy '
-                f'{right:.1f} → {right_adv:.1f} %, {100 * self.moved / self.words:.1f} % of words '
-                f'moved, mean norm {self.norm / self.words:.3g}')
+        parts = [f'{method}: ε {epsilon:g}',
+                 f'{100 * self.flipped / self.reviews:.1f} % of predictions flipped']
+        if self.labeled:
+            right, right_adv = (100 * count / self.labeled
+                                for count in (self.right, self.right_adv))
+            parts.append(f'accuracy {right:.1f} → {right_adv:.1f} %')
+        return ', '.join([*parts, f'{100 * self.moved / self.words:.1f} % of words moved',
+                          f'mean norm {self.norm / self.words:.3g}'])
 
 
 def write_records(path, corpus, split, chosen, adversaries, batchsize, scorer=None,
@@ -162,6 +167,7 @@ def write_records(path, corpus, split, chosen, adversaries, batchsize, scorer=No
     The file is written only if everything succeeds.
 
     Args:
+        split: `data.Split`, or `data.corpus.Texts` whose labels may be missing.
         scorer: reads the attacked reviews for their perplexities; None: no perplexities.
         progress: called with the number of reviews done since the last call.
 
@@ -185,17 +191,13 @@ def write_records(path, corpus, split, chosen, adversaries, batchsize, scorer=No
 def attack_batch(corpus, split, indices, adversaries, scorer=None):
     """The records of some reviews, a list for each adversary."""
     sequences = [split.sequences[index] for index in indices]
-    labels = split.labels[indices]
+    texts = getattr(split, 'texts', None)
     nll_clean = scorer.nll(sequences) if scorer else None
-    result = []
-    for adversary in adversaries:
-        attacked = adversary(sequences, labels)
-        batch = records.make_records(attacked, indices, labels, corpus.words, corpus.label_names)
-        if scorer:
-            values = measures.review_perplexities(scorer, attacked, nll_clean)
-            batch = [{**record, 'perplexity': value} for record, value in zip(batch, values)]
-        result.append(batch)
-    return result
+    return [[records.make_record(review, index, corpus.words, corpus.label_names,
+                                 texts[index] if texts else None)
+             for index, review in zip(indices, reviews.attack(
+                 adversary, sequences, split.labels[indices], (), scorer, nll_clean))]
+            for adversary in adversaries]
 
 
 # 3. All together --------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from interpretable_adv import data
 from interpretable_adv.cli import ArgumentParser, at_least, numbers, share
@@ -267,10 +267,57 @@ def _checked(name: str, value: Any, model: str) -> Any:
         if 'choices' in flag and converted not in flag['choices']:
             raise ValueError
     except (ValueError, TypeError, OverflowError, argparse.ArgumentTypeError):
-        path = os.path.join(os.path.dirname(model), folder.SETTINGS)
-        raise UserError(f'{path} is damaged: {name} is {value!r}; restore it, or move the model '
-                        'elsewhere to use it without its settings') from None
+        raise _damaged(name, value, model) from None
     return converted
+
+
+def _damaged(name: str, value: Any, model: str) -> UserError:
+    path = os.path.join(os.path.dirname(model), folder.SETTINGS)
+    return UserError(f'{path} is damaged: {name} is {value!r}; restore it, or move the model '
+                     'elsewhere to use it without its settings')
+
+
+class Reading(NamedTuple):
+    """How a model was taught to read texts, see `data.TextReader`.
+
+    Attributes:
+        n_labeled_words: how many ids belong to words of labelled reviews; None: not known.
+    """
+
+    label_names: list[str]
+    tokenizer: str
+    lower: bool
+    ignore_unk: bool
+    n_labeled_words: int | None
+
+
+def read_reading(run: dict[str, Any], model: str, words: Sequence[str], n_class: int) -> Reading:
+    """How a classifier reads texts, as far as its run tells.
+
+    Runs of older versions store neither labels nor tokenizer, upstream's models nothing at all.
+    Their classes are called by their numbers, and a vocabulary without capitals is taken for
+    that of lower-cased text.
+
+    Args:
+        run: what `read_run` found next to `model`.
+        words: its vocabulary.
+    """
+    names = run.get('label_names', [str(number) for number in range(n_class)])
+    if not (isinstance(names, list) and all(isinstance(name, str) for name in names)
+            and len(set(names)) == len(names) == n_class):
+        raise _damaged('label_names', names, model)
+    tokenizer = run.get('tokenizer', data.TOKENIZERS[0])
+    if tokenizer not in data.TOKENIZERS:
+        raise _damaged('tokenizer', tokenizer, model)
+    n_train = run.get('train_vocab_size')
+    if n_train is not None:
+        if not isinstance(n_train, int) or not 0 < n_train <= len(words) - len(data.SPECIALS):
+            raise _damaged('train_vocab_size', n_train, model)
+        n_train += len(data.SPECIALS)
+    lower = (_checked('lower', run['lower'], model) if 'lower' in run
+             else all(word == word.lower() for word in words))
+    ignore_unk = _checked('ignore_unk', run.get('ignore_unk', 1), model)
+    return Reading(names, tokenizer, bool(lower), bool(ignore_unk), n_train)
 
 
 def load_corpus(settings: argparse.Namespace) -> data.Corpus:
@@ -353,12 +400,8 @@ def resolve_attacks(make_parser: Callable[[], ArgumentParser], argv: Sequence[st
     """
     found = {}
     for method, path in models.items():
-        row, run, parser = METHODS[method], read_run(path), make_parser()
-        set_run_defaults(parser, run, [flag for flag in ATTACK.values() if flag != 'xi_var'], path)
-        if trained_epsilon:
-            parser.set_defaults(xi_var=row.epsilon or 0.0)
-            if run.get('method') in {method, row.control_of} - {None}:
-                set_run_defaults(parser, run, ['xi_var'], path)
+        parser = make_parser()
+        _set_attack_defaults(parser, method, read_run(path), path, trained_epsilon)
         flags = parser.parse_args(argv)
         flags.xi_var = epsilons.get(method, flags.xi_var) if method != 'none' else 0.0
         found[method] = attack_settings(flags, seed)
@@ -366,6 +409,32 @@ def resolve_attacks(make_parser: Callable[[], ArgumentParser], argv: Sequence[st
         name: getattr(found[other], name)
         for name, other in METHODS[method].borrows.items() if other in found})
         for method, settings in found.items()}
+
+
+def trained_attack(method: str, run: dict[str, Any], model: str) -> AttackSettings:
+    """The settings of a method's attack on a classifier where nothing else is asked for.
+
+    Args:
+        run: what `read_run` found next to `model`.
+    """
+    parser = ArgumentParser()
+    add(parser, *ATTACK.values())
+    _set_attack_defaults(parser, method, run, model)
+    return attack_settings(parser.parse_args([]))
+
+
+def _set_attack_defaults(parser: ArgumentParser, method: str, run: dict[str, Any], model: str,
+                         trained_epsilon: bool = True) -> None:
+    """Makes a classifier's own settings the defaults of the flags of `ATTACK`.
+
+    ε is the one it was trained with if that was by this method, else the paper's.
+    """
+    row = METHODS[method]
+    set_run_defaults(parser, run, [flag for flag in ATTACK.values() if flag != 'xi_var'], model)
+    if trained_epsilon:
+        parser.set_defaults(xi_var=row.epsilon or 0.0)
+        if run.get('method') in {method, row.control_of} - {None}:
+            set_run_defaults(parser, run, ['xi_var'], model)
 
 
 def as_flags(settings: AttackSettings, method: str) -> dict[str, Any]:

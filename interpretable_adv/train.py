@@ -252,7 +252,8 @@ def run(flags, team=distributed.ALONE):
     if resumes:
         extensions.resume(trainer, identity, FREE_SETTINGS)
     if team.writes:
-        folder.describe_run(flags.out, identity, corpus.words)
+        folder.describe_run(flags.out, {**identity, **data.describe(flags.data_dir),
+                                        'train_vocab_size': corpus.train_vocab_size}, corpus.words)
         devices.say_what_is_missing(device)
     print(f'{flags.method}: {len(corpus.train.labels):,} reviews, {corpus.n_vocab:,} words, '
           f'{trainer.updater.get_iterator("main").steps_per_epoch:,} steps per epoch'

@@ -104,7 +104,7 @@ def load_texts(flags):
     """The words and ids that the data flags ask for."""
     options = {'lower': bool(flags.lower), 'use_unlabeled': bool(flags.use_unlabled_to_vocab)}
     if flags.vocab:
-        words = streams.read_vocabulary(flags.vocab)
+        words = data.read_vocabulary(flags.vocab)
         corpus = data.load(flags.data_dir, min_count=0, ignore_unk=False, **options)
         text = streams.with_vocabulary(corpus, words, bool(flags.ignore_unk))
     else:
@@ -243,7 +243,7 @@ def run(flags, team=distributed.ALONE):
     if resumes:
         resume(flags, trainer, identity, team)
     if team.writes:
-        folder.describe_run(flags.out, identity, text.words)
+        folder.describe_run(flags.out, {**identity, **data.describe(flags.data_dir)}, text.words)
         devices.say_what_is_missing(device)
     windows = -(-len(text.train.flat) // (flags.batchsize * flags.bproplen))
     print(f'language model: {len(text.train.flat):,} words of training text, vocabulary '

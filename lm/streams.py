@@ -5,7 +5,6 @@ import chainer
 import numpy as np
 
 from interpretable_adv import data
-from interpretable_adv.errors import UserError
 
 
 class StreamIterator(chainer.dataset.Iterator):
@@ -123,22 +122,3 @@ def with_vocabulary(corpus, words, ignore_unk):
     if ignore_unk:
         splits = [flat[flat != data.UNK] for flat in splits]
     return Texts(list(words), *map(data.Sequences, splits))
-
-
-def read_vocabulary(path):
-    """Words in id order from a file with one a line, such as the `vocab.txt` of a run."""
-    try:
-        with open(path, encoding='utf-8') as stream:
-            words = stream.read().split('\n')
-    except OSError as error:
-        raise UserError(f'{path}: {error.strerror}; give a file like a run\'s vocab.txt') from None
-    except UnicodeDecodeError:
-        raise UserError(f'{path} is not UTF-8 text; give a file like a run\'s vocab.txt') from None
-    if words[-1] == '':
-        words.pop()
-    if words[:2] != data.SPECIALS:
-        raise UserError(f'{path} must begin with the lines {" and ".join(data.SPECIALS)}, '
-                        'as a run\'s vocab.txt does')
-    if len(set(words)) != len(words) or '' in words or len(words) < 3:
-        raise UserError(f'{path} must hold one word a line, each of them once')
-    return words

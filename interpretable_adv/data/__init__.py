@@ -1,6 +1,17 @@
 """Corpora: making them, reading them, and numbering their words."""
-from interpretable_adv.data.corpus import Corpus, Sequences, Split, load, read_texts, statistics
-from interpretable_adv.data.tokens import EOS, SPECIALS, UNK
+from interpretable_adv.data.corpus import (
+    NO_LABEL,
+    Corpus,
+    Sequences,
+    Split,
+    load,
+    read_texts,
+    statistics,
+)
+from interpretable_adv.data.text_files import DESCRIPTION, describe
+from interpretable_adv.data.texts import Text, TextReader, from_ids, read_vocabulary
+from interpretable_adv.data.tokens import EOS, SPECIALS, TOKENIZERS, UNK
 
-__all__ = ['EOS', 'SPECIALS', 'UNK', 'Corpus', 'Sequences', 'Split', 'load', 'read_texts',
-           'statistics']
+__all__ = ['DESCRIPTION', 'EOS', 'NO_LABEL', 'SPECIALS', 'TOKENIZERS', 'UNK', 'Corpus', 'Sequences',
+           'Split', 'Text', 'TextReader', 'describe', 'from_ids', 'load', 'read_texts',
+           'read_vocabulary', 'statistics']

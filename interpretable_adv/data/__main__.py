@@ -4,7 +4,7 @@ import json
 import os
 
 from interpretable_adv import cli, settings
-from interpretable_adv.data import custom, imdb, toy
+from interpretable_adv.data import custom, imdb, tokens, toy
 from interpretable_adv.data.corpus import statistics
 from interpretable_adv.errors import UserError
 
@@ -46,6 +46,10 @@ def make_parser():
     group.add_argument('--unlabeled', help='texts; also .txt, one a line')
     group.add_argument('--text_column', help='column or key of the text (default: text)')
     group.add_argument('--label_column', help='column or key of the label (default: label)')
+    group.add_argument('--tokenizer', choices=tokens.TOKENIZERS,
+                       help='words: runs of letters, digits and _; whitespace: what white space '
+                            'separates, for text that is tokenised already and for other '
+                            'languages (default: words)')
     group.add_argument('--dev_share', type=float, help='share of --train (default: 0.1)')
     group.add_argument('--seed', type=int, help='draws the dev set (default: 1234)')
 
@@ -70,7 +74,7 @@ def main(argv=None):
 def _prepare(dataset, data_dir, **flags):
     allowed = {'imdb': {'archive', 'download'}, 'toy': set(),
                'own': {'train', 'dev', 'test', 'unlabeled', 'text_column', 'label_column',
-                       'dev_share', 'seed'}}[dataset]
+                       'tokenizer', 'dev_share', 'seed'}}[dataset]
     for name in sorted(set(flags) - allowed):
         raise UserError(f'--{name} does not belong to --dataset {dataset}: leave it out')
     if dataset == 'toy':

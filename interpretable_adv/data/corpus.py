@@ -6,14 +6,18 @@ import contextlib
 import hashlib
 import json
 import os
+from typing import NamedTuple
 
 import numpy as np
 
-from interpretable_adv.data import cache, custom, text_files
+from interpretable_adv.data import cache, custom, text_files, tokens
+from interpretable_adv.data.texts import TextReader
 from interpretable_adv.data.tokens import EOS, SPECIALS, UNK
 from interpretable_adv.errors import UserError
 
 CACHE_FORMAT = 2  # raise when the same text and flags give other ids
+
+NO_LABEL = -1  # of a text whose class is not known
 
 Split = collections.namedtuple('Split', 'sequences labels')
 
@@ -54,13 +58,15 @@ class Corpus:
         train_vocab_size (int): How many words, without the specials, occur in the labelled
             training reviews. They have the ids 2 … train_vocab_size + 1.
         label_names (list of str), n_class (int): The classes.
+        tokenizer (str): How its texts were split into words, see `tokens`.
         train, dev, test (Split): `sequences` (int32 arrays, each ending in id 0) and
             `labels` (int32 array).
         unlabeled (Sequences): Unlabelled reviews; empty when they were not asked for.
         vocab_sha256 (str): Hash of the words joined by newlines.
     """
 
-    def __init__(self, flat, counts, labels, words, train_vocab_size, label_names):
+    def __init__(self, flat, counts, labels, words, train_vocab_size, label_names,
+                 tokenizer=tokens.DEFAULT):
         """
         Args:
             flat: int32 ids of unlabelled, training, dev and test reviews end to end.
@@ -73,6 +79,7 @@ class Corpus:
         self.train_vocab_size = train_vocab_size
         self.label_names = label_names
         self.n_class = len(label_names)
+        self.tokenizer = tokenizer
         self.vocab_sha256 = hashlib.sha256('\n'.join(words).encode()).hexdigest()
 
         ends = np.concatenate([[0], np.flatnonzero(flat == EOS) + 1])[np.cumsum([0, *counts])]
@@ -130,27 +137,51 @@ def load(data_dir, lower=False, min_count=1, ignore_unk=True, use_unlabeled=True
                 cache.write(path, key, **arrays)
     words = arrays['words'].tobytes().decode('utf-8').split('\n')
     return Corpus(arrays['flat'], arrays['counts'].tolist(), arrays['labels'], words,
-                  int(arrays['train_vocab_size']), label_names)
+                  int(arrays['train_vocab_size']), label_names,
+                  text_files.describe(data_dir)['tokenizer'])
 
 
-def read_texts(path, corpus, lower, ignore_unk, **columns):
-    """Labelled texts of a file as a `Split`, numbered as `load` numbered a corpus.
+class Texts(NamedTuple):
+    """Texts of a file.
+
+    Attributes:
+        sequences: their ids.
+        labels: int32, `NO_LABEL` where the file has none.
+        texts: `texts.Text` of each.
+    """
+
+    sequences: list
+    labels: np.ndarray
+    texts: list
+
+
+def read_texts(path, corpus, lower, ignore_unk, text_column='text', label_column='label'):
+    """The texts of a file with their labels, numbered as `load` numbered a corpus.
+
+    Texts without a word are left out.
 
     Args:
-        path (str): CSV, TSV or JSON lines, see `custom.read`, which also takes `columns`.
+        path (str): see `custom.read_rows`. Labels may be missing, all of them only if
+            `label_column` is not another than the default.
         lower, ignore_unk: as the corpus was loaded with.
     """
-    sequences, labels = [], []
-    for row in custom.read(path, **columns):
-        if row.label not in corpus.label_names:
+    reader = TextReader(corpus.words, corpus.tokenizer, lower, ignore_unk)
+    number = {name: index for index, name in enumerate(corpus.label_names)}
+    found, labels = [], []
+    for row in custom.read_rows(path, text_column, label_column, needs_label=False):
+        if row.label and row.label not in number:
             raise UserError(f'{path}, line {row.line}: the label {row.label!r} is none of '
                             f'{", ".join(corpus.label_names)}')
-        text = row.text.lower() if lower else row.text
-        ids = [corpus.vocab.get(word, UNK) for word in text.split(' ')]
-        sequences.append(np.array([number for number in ids if number != UNK or not ignore_unk]
-                                  + [EOS], np.int32))
-        labels.append(corpus.label_names.index(row.label))
-    return Split(sequences, np.array(labels, np.int32))
+        text = reader(row.text)
+        if len(text.ids) > 1 or text.unknown:
+            found.append(text)
+            labels.append(number[row.label] if row.label else NO_LABEL)
+    if not found:
+        raise UserError(f'{path} contains no usable text; check its text and label columns')
+    if label_column != 'label' and max(labels) == NO_LABEL:
+        raise UserError(f'{path}: no text has a label under {label_column!r}; name the right '
+                        'column with --label_column, or leave the flag out')
+    return Texts([text.ids for text in found], np.array(labels, np.int32), found)
 
 
 def _key(flags, label_names, splits):
@@ -178,7 +209,7 @@ def _number(splits, lower, min_count, ignore_unk):
         np.concatenate([read['train'][0], read['unlabeled'][0]]), n_words)
     known = frequency > min_count
     known[EOS] = False
-    for special in SPECIALS:  # as a word of the text, which only hand-made files can hold
+    for special in SPECIALS:  # as a word of the text
         if special in numbering:
             known[numbering[special]] = False
     words = SPECIALS + [word for word, keep in zip(numbering, known) if keep]

@@ -9,11 +9,13 @@ import random
 from interpretable_adv.data import text_files, tokens
 from interpretable_adv.errors import UserError
 
+SHOWN_MARKS = 8  # dropped characters that are named, the most frequent
+
 Row = collections.namedtuple('Row', 'line text label')
 
 
 def prepare(data_dir, train, dev=None, test=None, unlabeled=None, text_column='text',
-            label_column='label', dev_share=0.1, seed=1234):
+            label_column='label', tokenizer=tokens.DEFAULT, dev_share=0.1, seed=1234):
     """Tokenises a user's files into `data_dir` and prints what was read and dropped.
 
     Texts without a word and rows without a label are dropped. Classes are the labels of `train`,
@@ -26,7 +28,8 @@ def prepare(data_dir, train, dev=None, test=None, unlabeled=None, text_column='t
     if not 0 < dev_share < 1:
         raise UserError(f'--dev_share is {dev_share}: it must lie between 0 and 1')
     sources = {'train': train, 'dev': dev, 'test': test}
-    splits = {split: read(path, text_column, label_column)
+    print(f'tokenizer {tokenizer}: {tokens.DESCRIPTIONS[tokenizer]}')
+    splits = {split: read(path, text_column, label_column, tokenizer)
               for split, path in sources.items() if path is not None}
     names = _sorted_labels({row.label for row in splits['train']})
     if len(names) < 2:
@@ -48,8 +51,9 @@ def prepare(data_dir, train, dev=None, test=None, unlabeled=None, text_column='t
             output[split] = ([row.text for row in splits[split]],
                              [number[row.label] for row in splits[split]])
     if unlabeled is not None:
-        output['unlabeled'] = [row.text for row in read(unlabeled, text_column, None)], None
-    text_files.write_own(data_dir, names, output)
+        rows = read(unlabeled, text_column, None, tokenizer)
+        output['unlabeled'] = [row.text for row in rows], None
+    text_files.write_own(data_dir, names, output, tokenizer)
     for name in names:
         count = sum(row.label == name for row in splits['train'])
         print(f'class {number[name]}: {name!r}, {count:,} training texts')
@@ -77,38 +81,58 @@ def _split(rows, share, seed):
             [row for index, row in enumerate(rows) if index in chosen])
 
 
-def read(path, text_column='text', label_column='label'):
+def read(path, text_column='text', label_column='label', tokenizer=tokens.DEFAULT):
     """Returns the usable rows of a file, texts tokenised; `label_column` None: there is none."""
-    ending = os.path.splitext(path)[1].lower()
-    text = text_files.decode(text_files.read_bytes(path), path).removeprefix('\ufeff')
-    if ending in ('.csv', '.tsv'):
-        rows = _read_table(path, text, ending, text_column, label_column)
-    elif ending in ('.jsonl', '.ndjson', '.json'):
-        rows = _read_json_lines(path, text, text_column, label_column)
-    elif ending == '.txt' and label_column is None:
-        rows = (Row(number, line, None) for number, line in enumerate(text.split('\n'), 1)
-                if line.strip())
-    else:
-        raise UserError(f'{path}: the name must end in .csv, .tsv or .jsonl'
-                        + ('' if label_column else ', or .txt'))
-    kept, read, wordless, unlabeled = [], 0, 0, 0
-    for row in rows:
+    kept, read, wordless, unlabeled, marks = [], 0, 0, 0, collections.Counter()
+    for row in read_rows(path, text_column, label_column):
         read += 1
-        words = tokens.tokenize(row.text)
+        words = tokens.tokenize(row.text, tokenizer)
         if not words:
             wordless += 1
         elif row.label == '':
             unlabeled += 1
         else:
             kept.append(row._replace(text=' '.join(words)))
+        marks.update(tokens.dropped(row.text, tokenizer))
     print(f'{path}: {read:,} texts read, {wordless:,} without a word and {unlabeled:,} without a '
-          'label dropped')
+          f'label dropped; {_describe_marks(marks)}')
     if not kept:
         raise UserError(f'{path} contains no usable text; check its text and label columns')
     return kept
 
 
-def _read_table(path, text, ending, text_column, label_column):
+def _describe_marks(marks):
+    """How many characters the tokenizer dropped, and which most often."""
+    if not marks:
+        return 'no character but white space dropped'
+    most = ' '.join(mark if mark.isprintable() else ascii(mark)[1:-1]
+                    for mark, _ in marks.most_common(SHOWN_MARKS))
+    return (f'{marks.total():,} characters between words dropped besides white space, most often '
+            f'{most}')
+
+
+def read_rows(path, text_column='text', label_column='label', needs_label=True):
+    """Yields the rows of a file as they are, in its format by the ending of its name.
+
+    Args:
+        label_column: None: there are no labels, and a .txt file has one text a line.
+        needs_label: False: labels may be missing, of single rows or of all, and are '' then.
+    """
+    ending = os.path.splitext(path)[1].lower()
+    text = text_files.decode(text_files.read_bytes(path), path).removeprefix('\ufeff')
+    if ending in ('.csv', '.tsv'):
+        return _read_table(path, text, ending, text_column, label_column, needs_label)
+    if ending in ('.jsonl', '.ndjson', '.json'):
+        return _read_json_lines(path, text, text_column, label_column, needs_label)
+    if ending == '.txt' and (label_column is None or not needs_label):
+        label = None if label_column is None else ''
+        return [Row(number, line, label) for number, line in enumerate(text.split('\n'), 1)
+                if line.strip()]
+    raise UserError(f'{path}: the name must end in .csv, .tsv or .jsonl'
+                    + ('' if label_column and needs_label else ', or .txt'))
+
+
+def _read_table(path, text, ending, text_column, label_column, needs_label):
     """Yields the rows of a CSV or TSV file with a header line.
 
     In a TSV file a quotation mark is a character like any other, and a line is a row.
@@ -118,6 +142,9 @@ def _read_table(path, text, ending, text_column, label_column):
     reader = csv.reader(io.StringIO(text, newline=''), strict=True, **options)
     try:
         header = [name.strip() for name in next(reader, [])]
+        given = label_column
+        if label_column not in header and not needs_label:
+            label_column = None
         wanted = [text_column] if label_column is None else [text_column, label_column]
         for name in wanted:
             if name not in header:
@@ -131,13 +158,13 @@ def _read_table(path, text, ending, text_column, label_column):
             if len(cells) != len(header):
                 raise UserError(f'{path}, line {reader.line_num}: {len(cells)} columns where the '
                                 f'header has {len(header)}; quote the text or repair the line')
-            label = None if label_column is None else cells[columns[1]].strip()
+            label = cells[columns[1]].strip() if label_column else '' if given else None
             yield Row(reader.line_num, cells[columns[0]], label)
     except csv.Error as error:
         raise UserError(f'{path}, line {reader.line_num}: {error}; repair the line') from error
 
 
-def _read_json_lines(path, text, text_column, label_column):
+def _read_json_lines(path, text, text_column, label_column, needs_label):
     """Yields the rows of a file with one JSON object a line."""
     for number, line in enumerate(text.split('\n'), 1):
         if not line.strip():
@@ -152,10 +179,10 @@ def _read_json_lines(path, text, text_column, label_column):
                             'key with --text_column')
         label = None
         if label_column is not None:
-            if label_column not in entry:
+            if label_column not in entry and needs_label:
                 raise UserError(f'{path}, line {number}: no {label_column!r}; name the right key '
                                 'with --label_column')
-            label = entry[label_column]
+            label = entry.get(label_column)
             if not isinstance(label, str | int | type(None)):
                 raise UserError(f'{path}, line {number}: the label must be a string or a whole '
                                 'number')

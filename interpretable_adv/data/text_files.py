@@ -11,6 +11,7 @@ import os
 import shutil
 import tempfile
 
+from interpretable_adv.data import tokens
 from interpretable_adv.errors import UserError
 from interpretable_adv.runs import files
 
@@ -21,6 +22,8 @@ UPSTREAM_FILES = {
 UPSTREAM_UNLABELED = 'imdb_unlabled.txt'  # upstream's spelling
 UPSTREAM_LABELS = ['negative', 'positive']
 MANIFEST = 'corpus.json'
+# What a run's args.json says of its corpus, besides the flags it was read with.
+DESCRIPTION = ('label_names', 'tokenizer', 'train_vocab_size')
 
 
 class TextFile:
@@ -76,6 +79,26 @@ def open_corpus(directory, use_unlabeled=True):
     if os.path.exists(manifest):
         return _open_own(directory, manifest, use_unlabeled)
     return _open_upstream(directory, use_unlabeled)
+
+
+def describe(directory):
+    """What a text needs to be read as this corpus was: what every run stores of its corpus.
+
+    Returns the names of the classes and of the tokenizer, as `DESCRIPTION` calls them.
+    """
+    manifest = os.path.join(directory, MANIFEST)
+    if not os.path.exists(manifest):
+        return {'label_names': UPSTREAM_LABELS, 'tokenizer': tokens.DEFAULT}
+    try:
+        found = json.loads(decode(read_bytes(manifest), manifest))
+        description = {'label_names': [str(name) for name in found['labels']],
+                       'tokenizer': found.get('tokenizer', tokens.DEFAULT)}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UserError(f'{manifest} is damaged: prepare the corpus again') from error
+    if description['tokenizer'] not in tokens.TOKENIZERS:
+        raise UserError(f'{manifest} is damaged: the tokenizer {description["tokenizer"]!r} is '
+                        f'none of {", ".join(tokens.TOKENIZERS)}; prepare the corpus again')
+    return description
 
 
 def _open_upstream(directory, use_unlabeled):
@@ -157,14 +180,14 @@ def write_upstream(directory, reviews):
             _write_lines(os.path.join(folder, name), lines)
 
 
-def write_own(directory, label_names, splits):
+def write_own(directory, label_names, splits, tokenizer=tokens.DEFAULT):
     """Writes a corpus with any number of classes and its manifest, all or none.
 
     Args:
         splits (dict): Split → (list of reviews, list of classes); no classes for `unlabeled`.
     """
     check_target(directory, own=True)
-    manifest = {'format': 1, 'labels': label_names, 'splits': {}}
+    manifest = {'format': 1, 'labels': label_names, 'tokenizer': tokenizer, 'splits': {}}
     with _all_or_none(directory) as folder:
         for split, (reviews, labels) in splits.items():
             entry = {'examples': len(reviews), 'reviews': f'corpus_{split}.txt'}

@@ -6,12 +6,15 @@
     method           adv, iadv, spgd, ...
     label            the right class; `prediction`, `prediction_adv`: before and after the attack
     words            list of objects, see below
-    correct          optional, whether `prediction` is right (upstream skips reviews where not)
+    correct          optional, whether `prediction` is right (upstream skips reviews where not);
+                     absent where no label was given and `label` is the prediction
     label_names      optional, the classes' names in order
     epsilon          optional, the step size of the attack
     perplexity       optional, object with any of clean, continuous, nearest, direction
     probability, probability_adv
                      optional, the classifier's probability of the right class before and after
+    text, unknown    only of a user's own text: the text as it was given, and its words that the
+                     classifier does not know
 
 and each word
 
@@ -31,14 +34,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import chainer
 import numpy as np
 
-from interpretable_adv import perturbations
+from interpretable_adv.data import Text
 from interpretable_adv.errors import UserError
-from interpretable_adv.evaluation.victim import AttackedReviews
+from interpretable_adv.evaluation.reviews import AttackedReview, probabilities
 from interpretable_adv.methods import METHODS
-from interpretable_adv.nn import functions
 
 Record = dict[str, Any]
 
@@ -52,57 +53,40 @@ _WORD_NUMBERS = ('relative_norm', 'max_cosine', 'neighbor_distance')  # each may
 
 # Writing --------------------------------------------------------------------------------------
 
-def make_records(attacked: AttackedReviews, indices: Sequence[int], labels: np.ndarray,
-                 words: Sequence[str], label_names: Sequence[str]) -> list[Record]:
-    """The records of a batch.
+def make_record(review: AttackedReview, index: int, words: Sequence[str],
+                label_names: Sequence[str], text: Text | None = None) -> Record:
+    """The record of one review.
 
     Args:
-        indices: the reviews' numbers.
+        index: the review's number.
         words: vocabulary in id order.
+        text: the user's text behind the review, which the record then holds as well.
     """
-    logits, logits_adv = attacked.logits, attacked.logits_after('continuous')
-    columns = _word_columns(attacked)
-    norms = attacked.split(attacked.norms)
-    records, row = [], 0
-    for i, sequence in enumerate(attacked.sequences):
-        label = int(labels[i])
-        relative = _rounded(norms[i] / (norms[i].max() or 1))
-        entries = []
-        for position, word in enumerate(sequence.tolist()):
-            entries.append({
-                'word': words[word],
-                'toward': words[columns['toward'][row]],
-                'nearest': words[columns['nearest'][row]],
-                'norm': columns['norm'][row],
-                'relative_norm': relative[position],
-                'max_cosine': columns['max_cosine'][row],
-                'cosines': columns['cosines'][row],
-                'neighbors': [words[neighbor] for neighbor in columns['neighbors'][row]],
-                'neighbor_distance': columns['neighbor_distance'][row]})
-            row += 1
-        prediction, prediction_adv = (int(values[i].argmax()) for values in (logits, logits_adv))
-        records.append({
-            'index': int(indices[i]), 'method': attacked.adversary.method, 'label': label,
-            'prediction': prediction, 'prediction_adv': prediction_adv,
-            'correct': prediction == label, 'label_names': list(label_names),
-            'epsilon': attacked.adversary.settings.epsilon,
-            'probability': _probability(logits[i], label),
-            'probability_adv': _probability(logits_adv[i], label), 'words': entries})
-    return records
-
-
-def _word_columns(attacked: AttackedReviews) -> dict[str, list]:
-    """What records say of each word, as lists over all words of a batch."""
-    embeddings = attacked.adversary.victim.embeddings
-    rows = chainer.backend.get_array_module(embeddings).arange(len(attacked.ids))
-    step = embeddings[attacked.toward] - embeddings[attacked.ids]
-    numbers = {'norm': attacked.norms, 'cosines': attacked.cosines,
-               'max_cosine': attacked.cosines[rows, attacked.neighbor_index],
-               'neighbor_distance': perturbations.norms(step)}
-    ids = {'toward': attacked.toward, 'nearest': attacked.nearest,
-           'neighbors': attacked.neighbors}
-    return {**{name: _rounded(chainer.cuda.to_cpu(array)) for name, array in numbers.items()},
-            **{name: chainer.cuda.to_cpu(array).tolist() for name, array in ids.items()}}
+    norms = review.norm
+    numbers = {'norm': norms, 'relative_norm': norms / (norms.max() or 1),
+               'max_cosine': review.max_cosine, 'cosines': review.cosines}
+    columns = {
+        **{name: [words[word] for word in ids.tolist()] for name, ids in (
+            ('word', review.ids), ('toward', review.toward), ('nearest', review.nearest))},
+        **{name: _rounded(array) for name, array in numbers.items()},
+        'neighbors': [[words[word] for word in row] for row in review.neighbors.tolist()],
+        'neighbor_distance': _rounded(review.neighbor_distance)}
+    prediction, prediction_adv = (int(logits.argmax())
+                                  for logits in (review.logits, review.logits_adv))
+    record = {'index': int(index), 'method': review.method, 'label': review.label,
+              'prediction': prediction, 'prediction_adv': prediction_adv}
+    if review.is_labeled:
+        record['correct'] = prediction == review.label
+    record.update(
+        label_names=list(label_names), epsilon=review.epsilon,
+        probability=_probability(review.logits, review.label),
+        probability_adv=_probability(review.logits_adv, review.label),
+        words=[dict(zip(columns, row)) for row in zip(*columns.values())])
+    if text is not None:
+        record.update(text=text.text, unknown=text.unknown)
+    if review.perplexity is not None:
+        record['perplexity'] = review.perplexity
+    return record
 
 
 def _rounded(array: np.ndarray) -> list:
@@ -118,8 +102,7 @@ def _rounded(array: np.ndarray) -> list:
 
 
 def _probability(logits: np.ndarray, label: int) -> float:
-    with chainer.no_backprop_mode():
-        return round(float(functions.softmax(logits[None]).array[0, label]), DIGITS)
+    return round(float(probabilities(logits)[label]), DIGITS)
 
 
 # Reading --------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ Every review is attacked through its own loss, without dropout, so that nothing 
 batch it happens to be in.
 """
 import functools
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -81,7 +82,6 @@ class Adversary:
     def __init__(self, method: str, victim: Victim, settings: AttackSettings):
         self.method, self.victim, self.settings = method, victim, settings
         self.table = victim.neighbors(settings)
-        self._attack = METHODS[method].build_attack(settings, self.table)
 
     def __call__(self, sequences: Sequences, labels: np.ndarray) -> 'AttackedReviews':
         """Attacks a batch of reviews.
@@ -91,14 +91,22 @@ class Adversary:
         """
         model = self.victim.model
         ids = model.xp.asarray(np.concatenate(sequences))
+        attack = METHODS[self.method].build_attack(
+            self.settings, self.table, functools.partial(self._noise, sequences))
         with chainer.using_config('train', False):
             if METHODS[self.method].virtual:
                 logits = model.xp.asarray(self.victim.logits(sequences))
                 loss = attacks.own_divergences(logits)
             else:
                 loss = attacks.own_losses(model.xp.asarray(labels))
-            attacked = self._attack(model, ids, _lengths(sequences), loss)
+            attacked = attack(model, ids, _lengths(sequences), loss)
         return AttackedReviews(self, sequences, ids, attacked)
+
+    def _noise(self, sequences: Sequences, xp: Any, shape: tuple) -> Array:
+        """VAT's random start; each review's depends on the seed and its words alone."""
+        return xp.asarray(np.concatenate([
+            np.random.RandomState([self.settings.seed, zlib.crc32(sequence.tobytes())]).normal(
+                size=(len(sequence), shape[1])) for sequence in sequences]).astype(np.float32))
 
 
 class AttackedReviews:

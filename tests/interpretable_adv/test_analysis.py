@@ -270,7 +270,34 @@ def test_texts_of_a_file(tmp_path, data_dir, corpus, model_path):
     assert [record.pop('index') for record in found] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
     for record in expected:
         del record['index']
+    for record in found:
+        assert record.pop('text').startswith('Strange, ') and record.pop('unknown') == ['Strange']
     assert found == expected
+
+
+def test_texts_without_labels_are_attacked_away_from_the_prediction(
+        tmp_path, data_dir, model_path, capsys):
+    lines = ['w1 w2 w3', 'w20 w21, w22 w23', 'w30 w31 w32 w33']
+    (tmp_path / 'mine.txt').write_text('\n'.join(lines))
+    found = run(data_dir, model_path, tmp_path / 'r', '--texts', str(tmp_path / 'mine.txt'),
+                '--methods', 'spgd', '--indices', '0,1,2')
+    assert 'accuracy' not in capsys.readouterr().out
+    assert [record['text'] for record in found] == lines
+    assert all(record['label'] == record['prediction'] and 'correct' not in record
+               for record in found)
+    (tmp_path / 'mine.csv').write_text('text,label\n' + ''.join(
+        f'"{line}",{["negative", "positive"][record["label"]]}\n'
+        for line, record in zip(lines, found)))
+    given = run(data_dir, model_path, tmp_path / 'r', '--texts', str(tmp_path / 'mine.csv'),
+                '--methods', 'spgd', '--indices', '0,1,2')
+    assert all(record.pop('correct') for record in given)
+    assert given == found
+
+
+def test_vat_does_not_depend_on_the_batch(tmp_path, data_dir, model_path):
+    flags = '--methods', 'vat,ivat', '--epsilon', '3'
+    assert run(data_dir, model_path, tmp_path / 'r', *flags) == run(
+        data_dir, model_path, tmp_path / 's', *flags, '--batchsize', '1')
 
 
 @pytest.mark.parametrize('line, message', [
@@ -429,11 +456,12 @@ def test_a_failure_on_the_way_leaves_the_old_records(tmp_path, data_dir, model_p
 
     def fail_in_second_batch(*arguments):
         calls.append(arguments)
-        if len(calls) == 2:
+        if len(calls) == 6:
             raise UserError('stopped')
-        return []
+        return make_record(*arguments)
 
-    monkeypatch.setattr(records, 'make_records', fail_in_second_batch)
+    make_record = records.make_record
+    monkeypatch.setattr(records, 'make_record', fail_in_second_batch)
     with pytest.raises(UserError, match='stopped'):
         run(data_dir, model_path, out, '--methods', 'adv', '--batchsize', '4')
     assert out.read_text() == 'old\n' and [file.name for file in tmp_path.iterdir()] == ['r.jsonl']

@@ -90,7 +90,7 @@ def test_the_first_reviews(synthetic):
 def test_reads_a_vocabulary(tmp_path):
     path = tmp_path / 'vocab.txt'
     path.write_text('<eos>\n<unk>\nfilm\nÄrger\n', encoding='utf-8')
-    assert streams.read_vocabulary(str(path)) == ['<eos>', '<unk>', 'film', 'Ärger']
+    assert data.read_vocabulary(str(path)) == ['<eos>', '<unk>', 'film', 'Ärger']
 
 
 @pytest.mark.parametrize('content', [
@@ -100,9 +100,9 @@ def test_refuses_a_wrong_vocabulary_in_one_line(tmp_path, content):
     path = tmp_path / 'vocab.txt'
     path.write_bytes(content)
     with pytest.raises(UserError, match='vocab.txt'):
-        streams.read_vocabulary(str(path))
+        data.read_vocabulary(str(path))
 
 
 def test_refuses_a_missing_vocabulary(tmp_path):
     with pytest.raises(UserError, match='No such file'):
-        streams.read_vocabulary(str(tmp_path / 'nowhere.txt'))
+        data.read_vocabulary(str(tmp_path / 'nowhere.txt'))

@@ -325,8 +325,47 @@ def test_texts_of_a_file_are_numbered_as_the_corpus_is(tmp_path, lower, ignore_u
     known = corpus.words[5]
     (tmp_path / 'mine.csv').write_text(
         f'text,label\n"{known}, unheardof {known.upper()}",negative\nunheardof,positive\n')
-    sequences, labels = data.read_texts(str(tmp_path / 'mine.csv'), corpus, lower, ignore_unk)
+    sequences, labels, texts = data.read_texts(
+        str(tmp_path / 'mine.csv'), corpus, lower, ignore_unk)
     unknown = [] if ignore_unk else [data.UNK]
     assert [list(sequence) for sequence in sequences] == [
         [5, *unknown, *([5] if lower else unknown), data.EOS], [*unknown, data.EOS]]
     assert labels.tolist() == [0, 1]
+    assert [text.unknown for text in texts] == [
+        ['unheardof', *([] if lower else [known.upper()])], ['unheardof']]
+
+
+@pytest.mark.parametrize('name, content, labels', [
+    ('mine.txt', 'good film\n\nbad film\r\n', [-1, -1]),
+    ('mine.csv', 'text\n"good, film"\nbad film\n', [-1, -1]),
+    ('mine.tsv', 'text\tlabel\ngood film\t\nbad film\tnegative\n', [-1, 0]),
+    ('mine.jsonl', '{"text": "good film"}\n{"text": "bad film", "label": "positive"}\n', [-1, 1]),
+    ('mine.jsonl', '{"text": "good film", "label": null}\n{"text": "bad film"}\n', [-1, -1]),
+])
+def test_labels_of_texts_may_be_missing(folder, tmp_path, name, content, labels):
+    (tmp_path / name).write_text(content)
+    corpus = data.load(folder, min_count=0)
+    found = data.read_texts(str(tmp_path / name), corpus, False, True)
+    assert found.labels.tolist() == labels
+    assert [text.text.strip() for text in found.texts] in (
+        ['good film', 'bad film'], ['good, film', 'bad film'])
+
+
+def test_a_label_column_that_is_asked_for_must_be_there(folder, tmp_path):
+    (tmp_path / 'mine.csv').write_text('text\ngood film\n')
+    with pytest.raises(UserError, match="under 'sentiment'"):
+        data.read_texts(str(tmp_path / 'mine.csv'), data.load(folder), False, True,
+                        label_column='sentiment')
+
+
+def test_own_corpora_store_their_tokenizer(tmp_path):
+    splits = {'train': (['x y', 'x y'], [0, 1]), 'dev': (['x'], [1])}
+    text_files.write_own(tmp_path / 'a', ['a', 'b'], splits)
+    text_files.write_own(tmp_path / 'b', ['a', 'b'], splits, 'whitespace')
+    assert data.load(tmp_path / 'a').tokenizer == 'words'
+    assert data.load(tmp_path / 'b').tokenizer == 'whitespace'
+    assert data.describe(tmp_path / 'b') == {'label_names': ['a', 'b'], 'tokenizer': 'whitespace'}
+    manifest = tmp_path / 'b' / 'corpus.json'
+    manifest.write_text(manifest.read_text().replace('whitespace', 'letters'))
+    with pytest.raises(UserError, match="the tokenizer 'letters' is none of words, whitespace"):
+        data.load(tmp_path / 'b')

@@ -23,8 +23,29 @@ def test_examples(text, words):
 
 @settings(deadline=None)
 @given(st.text())
-def test_words_are_the_runs_of_word_characters(text):
-    assert tokens.tokenize(text) == re.findall(r'\w+', text)
+def test_words_are_what_other_characters_separate(text):
+    r"""As NLTK's `RegexpTokenizer(r'\W+', gaps=True)`, upstream's, splits."""
+    assert tokens.tokenize(text) == [part for part in re.split(r'\W+', text) if part]
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_white_space_separates(text):
+    assert tokens.tokenize(text, 'whitespace') == text.split()
+    assert tokens.dropped(text, 'whitespace') == ''
+
+
+@settings(deadline=None)
+@given(st.text(), st.sampled_from(tokens.TOKENIZERS))
+def test_spans_and_what_is_dropped(text, tokenizer):
+    words = tokens.tokenize(text, tokenizer)
+    assert [text[start:stop] for start, stop in tokens.spans(text, tokenizer)] == words
+    assert sum(map(len, words)) + len(tokens.dropped(text, tokenizer)) == sum(
+        not character.isspace() for character in text)
+
+
+def test_dropped_characters():
+    assert tokens.dropped("isn't  it?\n") == "'?"
 
 
 @settings(deadline=None)

@@ -7,6 +7,7 @@ import pytest
 
 from interpretable_adv.errors import UserError
 from interpretable_adv.evaluation import records
+from interpretable_adv.evaluation import reviews as reviews_module
 from interpretable_adv.evaluation.victim import Adversary, Victim
 from interpretable_adv.methods import AttackSettings
 from tests.interpretable_adv.evaluation.plane import (
@@ -51,8 +52,13 @@ class HandAttacked:
         return [rows[:2], rows[2:]]
 
 
+def make_records(attacked, indices, labels, words, names):
+    return [records.make_record(review, index, words, names)
+            for review, index in zip(reviews_module.split(attacked, labels), indices)]
+
+
 def test_every_field_of_a_record_by_hand():
-    first, second = records.make_records(
+    first, second = make_records(
         HandAttacked(), [17, 4], np.array([1, 1], 'i'), WORDS, NAMES)
     words = first.pop('words')
     assert first == {
@@ -76,7 +82,7 @@ def test_every_field_of_a_record_by_hand():
 
 
 def test_records_are_json_and_read_back():
-    made = records.make_records(HandAttacked(), np.array([17, 4]), np.array([1, 0], 'i'), WORDS,
+    made = make_records(HandAttacked(), np.array([17, 4]), np.array([1, 0], 'i'), WORDS,
                                 NAMES)
     for record in made:
         assert records.parse(json.dumps(record, allow_nan=False), 'here') == record
@@ -87,7 +93,7 @@ def test_records_of_a_real_attack():
     """The second review is wrong before the attack, which here makes it worse."""
     adversary = Adversary('adv', Victim(Bag(), N_LABELED), AttackSettings(6 ** 0.5, k=2))
     sequences = reviews([GOOD, FILM, EOS], [BAD, EOS])
-    made = records.make_records(adversary(sequences, np.array([0, 0], 'i')), [3, 8],
+    made = make_records(adversary(sequences, np.array([0, 0], 'i')), [3, 8],
                                 np.array([0, 0], 'i'), WORDS, NAMES)
     assert [(record['prediction'], record['prediction_adv'], record['correct'])
             for record in made] == [(0, 1, True), (1, 1, False)]

@@ -137,7 +137,7 @@ def test_each_review_moves_away_from_its_own_label_without_dropout(victim, train
 def test_a_virtual_attack_is_against_the_models_own_output(victim, monkeypatch, scale):
     """The gradient of a divergence is q − p, q being the output at the random start."""
     noise = np.array([[1, -2], [3, 1], [1, 1], [-1, 4], [-2, 1]], 'f')
-    monkeypatch.setattr(attacks, '_normal', lambda xp, shape: noise)
+    monkeypatch.setattr(Adversary, '_noise', lambda self, sequences, xp, shape: noise)
     found = [adversary(victim, 'vat', first_scale=scale)(SEQUENCES, labels).perturbation
              for labels in (LABELS, 1 - LABELS)]
     np.testing.assert_array_equal(found[0], found[1])
@@ -152,6 +152,18 @@ def test_a_virtual_attack_is_against_the_models_own_output(victim, monkeypatch, 
         norm = np.sqrt(1e-6 + len(sequence) * (gradient ** 2).sum())
         for row in found[0][rows]:
             np.testing.assert_allclose(row, EPSILON * gradient / norm, rtol=1e-3)
+
+
+def test_virtual_noise_depends_on_the_seed_and_the_words_alone(victim):
+    def found(sequences, seed):
+        return adversary(victim, 'vat', seed=seed)(sequences, LABELS[:len(sequences)])
+
+    together = found(SEQUENCES, 5).split(found(SEQUENCES, 5).perturbation)
+    for sequence, expected in zip(SEQUENCES, together):
+        np.testing.assert_array_equal(found([sequence], 5).perturbation, expected)
+    noise = [adversary(victim, 'vat', seed=seed)._noise(SEQUENCES, np, (5, 2)) for seed in (5, 6)]
+    assert noise[0].dtype == np.float32 and noise[0].shape == (5, 2)
+    assert not np.array_equal(*noise)
 
 
 def test_the_settings_are_those_of_the_attack(victim):
