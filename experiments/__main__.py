@@ -4,7 +4,16 @@ import os
 import pathlib
 import sys
 
-from experiments import check, collect, grid_search, paper_tables, presets, runner, tables
+from experiments import (
+    check,
+    collect,
+    grid_search,
+    paper_tables,
+    presets,
+    runner,
+    status,
+    tables,
+)
 from experiments import plan as plans
 from interpretable_adv import cli
 from interpretable_adv.errors import UserError
@@ -60,7 +69,8 @@ def main(argv=None):
     places = find_places(settings, preset)
     published = os.path.join('experiments', 'results', preset.results)
     if settings.target == 'collect':
-        collect_results(places, published)
+        plan = make_plan('all', preset, places, seeds or preset.seeds)
+        collect_results(plan, places, published)
     elif settings.target == 'check':
         lines, identical = check.report(places.runs, published)
         print('\n'.join(lines))
@@ -74,7 +84,7 @@ def main(argv=None):
 def regenerate(settings, preset, places, seeds):
     """Runs what a target needs, then prints its tables and the paths of its figures."""
     builders, table_makers = TARGETS[settings.target]
-    plan = plans.merge(*(build(preset, places, seeds) for build in builders))
+    plan = make_plan(settings.target, preset, places, seeds)
     if settings.dry_run:
         runner.dry_run(plan, places.run('jobs'))
         return
@@ -86,6 +96,11 @@ def regenerate(settings, preset, places, seeds):
     if settings.target == 'all':
         lines, _ = check.report(places.runs, os.path.join('experiments', 'results', preset.results))
         print('', *lines, sep='\n')
+
+
+def make_plan(target, preset, places, seeds):
+    builders, _ = TARGETS[target]
+    return plans.merge(*(build(preset, places, seeds) for build in builders))
 
 
 def show(table, folder):
@@ -111,8 +126,9 @@ def search_grid(settings, preset, places, seeds):
     print('', *pictures, '', 'For the preset:', grid_search.as_preset(search.chosen), sep='\n')
 
 
-def collect_results(places, target):
+def collect_results(plan, places, target):
     taken = collect.collect(places.runs, places.data, target)
+    status.write(plan, places.run('jobs'), target)
     for make in (*TABLE1, *TABLE2, *TABLE3, grid_search.table):
         with contextlib.suppress(paper_tables.NoResultsError):
             table = make(target)

@@ -8,6 +8,7 @@
         figures/, grid_search/                    plots; no heatmaps, as these quote reviews
         tables/                                   the tables in all forms
         commands.txt                              each command, when it finished, how long it took
+        status.md                                 how far the runs are, until all have finished
 
 Models stay where they are. Paths of the machine are replaced, so the same runs give the same files
 wherever they were made.
