@@ -23,6 +23,9 @@ class RNNForLM(chainer.Chain):
     `AdaptiveSoftmax`. All matrices are uniform in ±0.1, biases 0. The model keeps no state
     between calls: `forward` takes and returns it.
 
+    A class-conditional model p(x|y) has one parameter more, `class_embed/W`: a vector for each
+    class, zero at the start, that is added to all word vectors of a review of that class.
+
     Args:
         n_vocab: number of words.
         n_units: size of the LSTM.
@@ -35,11 +38,12 @@ class RNNForLM(chainer.Chain):
             then there is no `output/W`).
         forget_bias: if not None, the value of the LSTM's forget biases b1 and b5 in every layer.
         norm_vecs: whether the initial word vectors are scaled to unit length.
+        n_class: classes of a class-conditional model; 0: a plain one.
     """
 
     def __init__(self, n_vocab, n_units=1024, n_units_word=256, n_layers=1, dropout=0.5,
                  adaptive_softmax=False, cutoff=None, reduce_k=4, share_embedding=False,
-                 forget_bias=None, norm_vecs=False):
+                 forget_bias=None, norm_vecs=False, n_class=0):
         super().__init__()
         if share_embedding and adaptive_softmax:
             raise UserError('the adaptive softmax has no weights to share with the embedding: '
@@ -70,10 +74,20 @@ class RNNForLM(chainer.Chain):
             for layer in self.rnn:
                 layer.b1.array[...] = forget_bias
                 layer.b5.array[...] = forget_bias
+        self.n_class = n_class
+        if n_class:
+            with self.init_scope():
+                self.class_embed = EmbedID(n_class, n_units_word, initialW=0)
 
     @property
     def n_vocab(self):
         return len(self.embed.W)
+
+    def inputs(self, words, classes=None):
+        """Input vectors `(N, n_units_word)` of words `(N,)`, a Variable; a class-conditional model
+        takes the class of each word's review, `(N,)`, too."""
+        embedded = self.embed(words)
+        return embedded if classes is None else embedded + self.class_embed(classes)
 
     def forward(self, words, targets, state=None):
         """Negative log-likelihood of the next words of parallel streams.
@@ -152,6 +166,7 @@ def sizes(arrays, path):
         found = {'n_vocab': n_vocab, 'n_units': n_units, 'n_units_word': n_units_word,
                  'n_layers': checkpoints.count_layers(arrays, 'rnn'),
                  'adaptive_softmax': 'output/head' in arrays,
+                 'n_class': len(arrays.get('class_embed/W', ())),
                  'share_embedding': not {'output/W', 'output/head'} & set(arrays)}
         if found['adaptive_softmax']:
             found['cutoff'] = [int(bound) for bound in arrays['output/cutoff'][1:-1]]
@@ -162,19 +177,39 @@ def sizes(arrays, path):
     return found
 
 
-def load_lm(path, words=None):
-    """The language model of a checkpoint, without dropout.
+def with_classes(path, words, n_class, dropout):
+    """The plain language model of a checkpoint as a class-conditional one that knows no difference
+    between its classes yet."""
+    arrays = checkpoints.read_arrays(path)
+    arguments = sizes(arrays, path)
+    if arguments['n_class']:
+        raise UserError(f'{path} is class-conditional already; give a plain language model')
+    checkpoints.check_vocabulary(path, arguments['n_vocab'], words)
+    model = RNNForLM(dropout=dropout, **{**arguments, 'n_class': n_class})
+    checkpoints.assign(model, {**arrays, 'class_embed/W': model.class_embed.W.array}, path)
+    return model
+
+
+def load_lm(path, words=None, class_conditional=False, dropout=0):
+    """The language model of a checkpoint, without dropout unless told otherwise.
 
     Building it draws its initial weights from NumPy's global stream, as upstream does before it
     reads a checkpoint.
 
     Args:
         words: the corpus's vocabulary, to be checked against the checkpoint's.
+        class_conditional: whether it must be a class-conditional model; else it must be none.
     """
     arrays = checkpoints.read_arrays(path)
     arguments = sizes(arrays, path)
+    if class_conditional and not arguments['n_class']:
+        raise UserError(f'{path} is not a class-conditional language model: it lacks '
+                        'class_embed/W; make one with python -m lm.pretrain --class_conditional')
+    if arguments['n_class'] and not class_conditional:
+        raise UserError(f'{path} is a class-conditional language model, for --class_lm; give a '
+                        'plain one here')
     if words is not None:
         checkpoints.check_vocabulary(path, arguments['n_vocab'], words)
-    model = RNNForLM(dropout=0, **arguments)
+    model = RNNForLM(dropout=dropout, **arguments)
     checkpoints.assign(model, arrays, path)
     return model
