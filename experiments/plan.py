@@ -112,8 +112,8 @@ def lm_job(preset, places, seed):
                                    'out': places.run(name)})
     flags = pretrain.parse(arguments)
     return Job(name, places.run(name), ('-m', 'lm.pretrain', *arguments, *places.device),
-               needs=('data',), outputs=(RESULT, MODEL), settings=vars(flags), trains='lm',
-               epochs=flags.epoch, weight=15 * flags.epoch)
+               needs=('data',), outputs=(RESULT, MODEL), settings=settings.describe(flags),
+               trains='lm', epochs=flags.epoch, weight=15 * flags.epoch)
 
 
 def classifier_arguments(preset, method, seed):
@@ -142,7 +142,7 @@ def classifier_job(preset, places, method, seed, name=None, folder=None):
     passes = 2.7 if row.attack else 1  # measured: the cost of a step relative to a baseline's
     return Job(name, folder, ('-m', 'interpretable_adv.train', *arguments, *places.device),
                needs=('data', lm) if start else ('data',), outputs=(RESULT, MODEL),
-               settings=vars(flags), trains='classifier', epochs=flags.n_epoch,
+               settings=settings.describe(flags), trains='classifier', epochs=flags.n_epoch,
                trials=trials, weight=2 * passes * flags.n_epoch)
 
 

@@ -130,7 +130,9 @@ class Model:
                  labels: list[str], run: dict[str, Any], scorer: Any = None):
         self.path, self.words, self.labels, self.run = path, words, labels, run
         self.tokenizer, self.lower = reader.tokenizer, reader.lower
-        self.methods = [name for name in methods.attackers() if name != 'none']
+        # Methods that need another language model are the commands'.
+        self.methods = [name for name in methods.attackers()
+                        if name != 'none' and not methods.METHODS[name].needs_guide]
         self._trained = {name: settings.trained_attack(name, run, path) for name in self.methods}
         self.has_lm = scorer is not None
         self._victim, self._reader, self._scorer = victim, reader, scorer

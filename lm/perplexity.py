@@ -26,9 +26,11 @@ from interpretable_adv.runs.files import atomic_write, write_json
 from interpretable_adv.runs.folder import versions
 from interpretable_adv.runs.progress import Counter
 from lm.evaluation import Scorer
+from lm.guide import find_guide
 from lm.nets import load_lm
 
 PLOT_FORMATS = ('.png', '.pdf', '.svg')
+BUDGETS = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5)  # of attacks by swaps, which have no ε
 
 
 # 1. Arguments -------------------------------------------------------------------------------
@@ -50,9 +52,13 @@ def make_parser():
     settings.add(group, 'split')
     add('--sweep_epsilon', type=cli.numbers(float), default=[], metavar='E,E,…',
         help='also try every method with these step sizes')
+    add('--sweep_budget', type=cli.numbers(cli.share), default=list(BUDGETS), metavar='B,B,…',
+        help='shares of the words that HotFlip may swap in a sweep (default: '
+             f'{",".join(map(str, BUDGETS))})')
 
     settings.add(parser.add_argument_group('attacks'), 'epsilon', *(
         name for name in settings.UPSTREAM_ATTACK if name != 'xi_var'), *settings.SPGD)
+    settings.add_class_lm(parser)
     group = parser.add_argument_group('results')
     add = group.add_argument
     add('--json', metavar='FILE', help='write all numbers')
@@ -121,16 +127,28 @@ def sample(split, count, seed):
     return np.sort(np.random.RandomState(seed).choice(len(everything), count, replace=False))
 
 
+def strengths(method, attack, flags):
+    """The settings of a method's attack at all strengths of a sweep, the weakest first."""
+    if not flags.sweep_epsilon:
+        return []
+    if methods.METHODS[method].swaps:
+        return [dataclasses.replace(attack, sparsity=round(1 - budget, 6))
+                for budget in sorted(flags.sweep_budget)]
+    return [dataclasses.replace(attack, epsilon=epsilon, step=None)
+            for epsilon in sorted(flags.sweep_epsilon)]
+
+
 class Measurer:
     """Measures attacks on the same reviews; what does not depend on the attack is computed once.
 
     Args:
         victims: `{method: Victim}`.
+        guides: `{method: Guide or None}`.
         progress: called with the number of reviews done since the last call.
     """
 
-    def __init__(self, scorer, victims, sequences, labels, progress):
-        self.scorer, self.victims, self.progress = scorer, victims, progress
+    def __init__(self, scorer, victims, guides, sequences, labels, progress):
+        self.scorer, self.victims, self.guides, self.progress = scorer, victims, guides, progress
         self.sequences, self.labels = sequences, labels
         self.nll_clean = scorer.nll(sequences)
         self.n_predictions = sum(len(sequence) - 1 for sequence in sequences)
@@ -145,8 +163,8 @@ class Measurer:
         """The `Measurement` of a method with the settings `attack`."""
         victim = self.victims[method]
         return measures.measure(
-            Adversary(method, victim, attack), self.scorer, self.sequences, self.labels,
-            self._before[victim], self.nll_clean, readings, self.progress)
+            Adversary(method, victim, attack, self.guides[method]), self.scorer, self.sequences,
+            self.labels, self._before[victim], self.nll_clean, readings, self.progress)
 
 
 # 3. Results -----------------------------------------------------------------------------------
@@ -161,7 +179,7 @@ def table(rows, readings):
         method, values = row['method'], row['scores']
         gap = paper.GAP.get(method)
         perplexities.append([
-            method, f"{row['epsilon']:g}",
+            method, '–' if row['epsilon'] is None else f"{row['epsilon']:g}",
             *(f"{values[name]['perplexity']:.2f} ({values[name]['gap']:+.2f})"
               for name in readings),
             '' if gap is None else f'{paper.PERPLEXITY[method]:.2f} ({gap:+.2f})'])
@@ -250,7 +268,8 @@ def main(argv=None):
     paths = settings.per_method(flags.model, flags.methods, '--model')
     attacks = settings.resolve_attacks(
         make_parser, argv, paths, settings.parse_epsilons(flags.epsilon, flags.methods),
-        flags.seed)
+        flags.seed, class_lms=settings.per_method(flags.class_lm, flags.methods, '--class_lm',
+                                                  required=False))
 
     device = devices.choose(flags.gpu, flags.device)
     corpus = settings.load_corpus(flags)
@@ -265,23 +284,26 @@ def main(argv=None):
     indices = sample(split, flags.n_samples, flags.seed)
     labels = split.labels[indices]
     attackers = [method for method in flags.methods if method != 'none']
-    progress = Counter(len(indices) * (
-        len(flags.methods) + len(flags.sweep_epsilon) * len(attackers)), 'attacks', flags.progress)
-    measure = Measurer(scorer, {method: victims[path] for method, path in paths.items()},
+    swept = [(method, attack) for method in attackers
+             for attack in strengths(method, attacks[method], flags)]
+    progress = Counter(len(indices) * (len(flags.methods) + len(swept)), 'attacks',
+                       flags.progress)
+    guides = {method: find_guide(attack, corpus, scorer.word_size, device)
+              for method, attack in attacks.items()}
+    measure = Measurer(scorer, {method: victims[path] for method, path in paths.items()}, guides,
                        [split.sequences[i] for i in indices], labels, progress.add)
 
     def row(method, attack, found):
-        return {'method': method, 'epsilon': attack.epsilon, 'model': paths[method],
+        swaps = methods.METHODS[method].swaps
+        return {'method': method, 'epsilon': None if swaps else attack.epsilon,
+                'budget': attack.budget if swaps else None, 'model': paths[method],
                 'settings': settings.as_flags(attack, method), **found.summary()}
 
     measurements = {method: measure(method, attacks[method], readings)
                     for method in flags.methods}
     rows = [row(method, attacks[method], found) for method, found in measurements.items()]
-    sweep_rows = []
-    for method in attackers:
-        for epsilon in sorted(flags.sweep_epsilon):
-            attack = dataclasses.replace(attacks[method], epsilon=epsilon, step=None)
-            sweep_rows.append(row(method, attack, measure(method, attack, sweep_readings)))
+    sweep_rows = [row(method, attack, measure(method, attack, sweep_readings))
+                  for method, attack in swept]
     progress.close()
     equal_strength = {name: measures.compare_at_equal_strength(sweep_rows, attackers, name)
                       for name in sweep_readings} if sweep_rows else {}

@@ -2,6 +2,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+import chainer
 import numpy as np
 
 from interpretable_adv.evaluation.readings import READINGS
@@ -44,11 +45,13 @@ class Measurement:
         flipped: by reading, whether its prediction changed.
         changed: by reading, how many words are other words than before (continuous: none).
         nll_clean, nll: of the review as it is, and by reading.
+        gradient_norms: `(reviews, 2)`, see `attacks.Attacked`; None without a guide.
     """
 
     def __init__(self, sequences: Sequences, readings: Sequence[str]):
         count = len(sequences)
         self.readings = readings
+        self.gradient_norms: np.ndarray | None = None
         self.words = np.array([len(sequence) for sequence in sequences])
         self.predictions = self.words - 1
         self.moved, self.norm, self.nll_clean = (np.zeros(count) for _ in range(3))
@@ -66,6 +69,8 @@ class Measurement:
             'norm_per_word': float(self.norm.sum() / self.words.sum()),
             'norm_per_moved_word': float(self.norm.sum() / max(1, self.moved.sum())),
             'perplexity_clean': clean,
+            'gradient_norms': None if self.gradient_norms is None else dict(zip(
+                ('loss', 'class_lm'), self.gradient_norms.mean(axis=0).tolist())),
             'scores': {name: self._summary_of(name, clean) for name in self.readings},
         }
 
@@ -113,6 +118,10 @@ def measure(adversary: Adversary, scorer: Scorer, sequences: Sequences, labels: 
         attacked = adversary(reviews, truth)
         found.norm[batch] = _sums(attacked.norms, reviews)
         found.moved[batch] = _sums(attacked.norms > 0, reviews)
+        if attacked.gradient_norms is not None:
+            if found.gradient_norms is None:
+                found.gradient_norms = np.zeros((len(sequences), 2))
+            found.gradient_norms[batch] = chainer.cuda.to_cpu(attacked.gradient_norms)
         for reading in readings:
             after = attacked.logits_after(reading).argmax(axis=1)
             found.right_after[reading][batch] = after == truth

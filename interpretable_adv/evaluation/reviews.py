@@ -19,7 +19,7 @@ class AttackedReview:
     """What an attack did to one review of n words, `<eos>` included. Ids are of words.
 
     Attributes:
-        method, epsilon: the attack.
+        method, epsilon: the attack; ε is None where it has none.
         label: the class whose loss was attacked.
         is_labeled: whether the label was given; if not, it is the prediction.
         ids, toward, nearest: `(n,)`, the word, what it moves along, what it is nearest to now.
@@ -31,7 +31,7 @@ class AttackedReview:
     """
 
     method: str
-    epsilon: float
+    epsilon: float | None
     label: int
     is_labeled: bool
     ids: np.ndarray
@@ -89,7 +89,7 @@ def split(attacked: AttackedReviews, labels: np.ndarray, given: np.ndarray | Non
     after = attacked.logits_after('continuous')
     read = {name: attacked.logits_after(name) for name in readings}
     return [AttackedReview(
-        attacked.adversary.method, attacked.adversary.settings.epsilon, int(labels[i]),
+        attacked.adversary.method, attacked.adversary.epsilon, int(labels[i]),
         bool(given is None or given[i]), logits=attacked.logits[i], logits_adv=after[i],
         logits_read={name: logits[i] for name, logits in read.items()},
         perplexity=perplexities[i] if perplexities else None,

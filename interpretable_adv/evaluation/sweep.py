@@ -1,4 +1,4 @@
-"""The plot of a sweep over ε: perplexity gap against flipped predictions."""
+"""The plot of a sweep over the strength: perplexity gap against flipped predictions."""
 from collections.abc import Sequence
 
 import matplotlib
@@ -10,10 +10,11 @@ from interpretable_adv.methods import METHODS
 
 
 def draw(axes: Axes, rows: Sequence[dict], methods: Sequence[str], reading: str) -> Axes:
-    """Draws a line for each method on axes, its points labelled with ε, and returns them.
+    """Draws a line for each method on axes and returns them. Points are labelled with ε, or with
+    the budget of attacks that have none.
 
     Args:
-        rows: summaries of `measures.Measurement`, with `method` and `epsilon`.
+        rows: summaries of `measures.Measurement`, with `method`, `epsilon` and `budget`.
     """
     for method in methods:
         row = METHODS[method]
@@ -24,7 +25,7 @@ def draw(axes: Axes, rows: Sequence[dict], methods: Sequence[str], reading: str)
                   color=row.color)
         for point, x, y in zip(points, flipped, gap):
             if x >= 3:  # near the origin there is no room for numbers
-                axes.annotate(f"{point['epsilon']:g}", (x, y), textcoords='offset points',
+                axes.annotate(strength(point), (x, y), textcoords='offset points',
                               xytext=(4, 3), fontsize=6, color=row.color)
     axes.set_yscale('symlog', linthresh=1)
     axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
@@ -33,6 +34,13 @@ def draw(axes: Axes, rows: Sequence[dict], methods: Sequence[str], reading: str)
     axes.set_title(reading)
     axes.grid(alpha=0.3, linewidth=0.5)
     return axes
+
+
+def strength(point: dict) -> str:
+    """ε of a row, or its budget in per cent of the words."""
+    if point['epsilon'] is None:
+        return f"{100 * point['budget']:g} %"
+    return f"{point['epsilon']:g}"
 
 
 def make_figure(rows: Sequence[dict], methods: Sequence[str], readings: Sequence[str]) -> Figure:
