@@ -18,7 +18,9 @@ import numpy as np
 from interpretable_adv import cli, methods, paper, settings
 from interpretable_adv.cli import at_least
 from interpretable_adv.errors import UserError
-from interpretable_adv.evaluation import measures, sweep
+from interpretable_adv.evaluation import measures, sweep, wordnet
+from interpretable_adv.evaluation.invariance import Invariance
+from interpretable_adv.evaluation.judge import Judge
 from interpretable_adv.evaluation.readings import READINGS
 from interpretable_adv.evaluation.victim import Adversary, Victim
 from interpretable_adv.runs import devices
@@ -55,6 +57,10 @@ def make_parser():
     add('--sweep_budget', type=cli.numbers(cli.share), default=list(BUDGETS), metavar='B,B,…',
         help='shares of the words that HotFlip may swap in a sweep (default: '
              f'{",".join(map(str, BUDGETS))})')
+
+    add('--wordnet', default='', metavar='DIR', help='WordNet database, for antonyms and synonyms '
+        "(default: Debian's, or NLTK's, where there is one)")
+    add('--no_judge', action='store_true', help='without the independent judge of labels')
 
     settings.add(parser.add_argument_group('attacks'), 'epsilon', *(
         name for name in settings.UPSTREAM_ATTACK if name != 'xi_var'), *settings.SPGD)
@@ -138,17 +144,26 @@ def strengths(method, attack, flags):
             for epsilon in sorted(flags.sweep_epsilon)]
 
 
+def train_judge(corpus, wordnet_folder, seed):
+    """An independent judge of labels, trained on the training reviews."""
+    database = wordnet.WordNet(wordnet_folder) if wordnet_folder else wordnet.find()
+    judge = Judge(corpus.train.sequences, corpus.train.labels, corpus.n_class, corpus.n_vocab)
+    return Invariance(judge, corpus.words, database, seed)
+
+
 class Measurer:
     """Measures attacks on the same reviews; what does not depend on the attack is computed once.
 
     Args:
         victims: `{method: Victim}`.
         guides: `{method: Guide or None}`.
+        invariance: an independent judge, or None.
         progress: called with the number of reviews done since the last call.
     """
 
-    def __init__(self, scorer, victims, guides, sequences, labels, progress):
+    def __init__(self, scorer, victims, guides, invariance, sequences, labels, progress):
         self.scorer, self.victims, self.guides, self.progress = scorer, victims, guides, progress
+        self.invariance = invariance
         self.sequences, self.labels = sequences, labels
         self.nll_clean = scorer.nll(sequences)
         self.n_predictions = sum(len(sequence) - 1 for sequence in sequences)
@@ -164,7 +179,8 @@ class Measurer:
         victim = self.victims[method]
         return measures.measure(
             Adversary(method, victim, attack, self.guides[method]), self.scorer, self.sequences,
-            self.labels, self._before[victim], self.nll_clean, readings, self.progress)
+            self.labels, self._before[victim], self.nll_clean, readings, self.progress,
+            self.invariance)
 
 
 # 3. Results -----------------------------------------------------------------------------------
@@ -198,7 +214,26 @@ def table(rows, readings):
     return ['Perplexity (gap to the clean reviews)', *_aligned(perplexities), '',
             'Words', *_aligned(words), '',
             'Predictions flipped (accuracy)', *_aligned(predictions), '',
+            *_judgements(rows, discrete),
             'Attacks', *(f'{method}: {flags}' for method, flags in attacks)]
+
+
+def _judgements(rows, readings):
+    """What the independent judge and WordNet say of the discrete texts, as lines of text."""
+    readings = [name for name in readings if 'judge_changed' in rows[0]['scores'][name]]
+    if not readings:
+        return []
+    lines = [['', *(f'{title}, {name}' for name in readings
+                    for title in ('changed (random)', 'antonyms', 'synonyms'))]]
+    for row in rows:
+        lines.append([row['method']])
+        for name in readings:
+            values = row['scores'][name]
+            lines[-1] += [f"{values['judge_changed']:.1f} % ({values['judge_changed_random']:.1f} "
+                          '%)', *('–' if values[kind] is None else f'{values[kind]:.1f} %'
+                                  for kind in measures.OF_SWAPS)]
+    return ["Labels changed for the judge (by random swaps of as many words); swaps that are …",
+            *_aligned(lines), '']
 
 
 def equal_strength_table(values):
@@ -290,8 +325,9 @@ def main(argv=None):
                        flags.progress)
     guides = {method: find_guide(attack, corpus, scorer.word_size, device)
               for method, attack in attacks.items()}
+    invariance = None if flags.no_judge else train_judge(corpus, flags.wordnet, flags.seed)
     measure = Measurer(scorer, {method: victims[path] for method, path in paths.items()}, guides,
-                       [split.sequences[i] for i in indices], labels, progress.add)
+                       invariance, [split.sequences[i] for i in indices], labels, progress.add)
 
     def row(method, attack, found):
         swaps = methods.METHODS[method].swaps
@@ -307,6 +343,10 @@ def main(argv=None):
     progress.close()
     equal_strength = {name: measures.compare_at_equal_strength(sweep_rows, attackers, name)
                       for name in sweep_readings} if sweep_rows else {}
+    judged = {reading: {name: measures.compare_at_equal_strength(
+        sweep_rows, attackers, reading, name) for name in measures.JUDGED}
+        for reading in sweep_readings if reading != 'continuous'
+        } if sweep_rows and invariance else {}
 
     print(f'{len(indices):,} of {len(split.labels):,} {flags.split} reviews, '
           f'{measure.n_predictions:,} words to predict, clean perplexity '
@@ -328,7 +368,11 @@ def main(argv=None):
             'lm': flags.lm, 'split': flags.split, 'seed': flags.seed,
             'n_reviews': len(indices), 'n_predictions': measure.n_predictions,
             'perplexity_clean': measure.perplexity_clean, 'rows': rows, 'sweep': sweep_rows,
-            'gap_at_flip_rate': equal_strength, 'seconds': time.time() - started,
+            'gap_at_flip_rate': equal_strength, 'judged_at_flip_rate': judged,
+            'judge': None if invariance is None else {
+                'accuracy': invariance.judge.accuracy(split.sequences, split.labels),
+                'wordnet': invariance.wordnet is not None},
+            'seconds': time.time() - started,
             'versions': versions()}))
         print(flags.json)
 

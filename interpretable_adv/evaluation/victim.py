@@ -91,6 +91,10 @@ class Adversary:
         """Its ε; None for attacks that have none."""
         return None if METHODS[self.method].swaps else self.settings.epsilon
 
+    def neighbors_of(self, ids: np.ndarray) -> np.ndarray:
+        """The neighbours `(n, K)` of words `(n,)`, both on the host."""
+        return chainer.cuda.to_cpu(self.table[self.victim.model.xp.asarray(ids)])
+
     def __call__(self, sequences: Sequences, labels: np.ndarray) -> 'AttackedReviews':
         """Attacks a batch of reviews.
 
