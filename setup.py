@@ -54,6 +54,7 @@ setup(
         'spgd-train = interpretable_adv.train:command',
         'spgd-evaluate = interpretable_adv.evaluate:command',
         'spgd-analysis = interpretable_adv.analysis:command',
+        'spgd-robustness = interpretable_adv.robustness:command',
         'spgd-visualize = interpretable_adv.visualize:command',
         'spgd-pretrain = lm.pretrain:command',
         'spgd-perplexity = lm.perplexity:command',

@@ -125,14 +125,6 @@ def load_victims(paths, corpus, device, scorer, lm):
     return victims
 
 
-def sample(split, count, seed):
-    """Numbers of `count` random reviews, ascending; all of them for 0 or more than there are."""
-    everything = np.arange(len(split.labels))
-    if not 0 < count < len(everything):
-        return everything
-    return np.sort(np.random.RandomState(seed).choice(len(everything), count, replace=False))
-
-
 def strengths(method, attack, flags):
     """The settings of a method's attack at all strengths of a sweep, the weakest first."""
     if not flags.sweep_epsilon:
@@ -316,7 +308,7 @@ def main(argv=None):
     split = getattr(corpus, flags.split)
     if not len(split.labels):
         raise UserError(f'{flags.data_dir} has no {flags.split} reviews')
-    indices = sample(split, flags.n_samples, flags.seed)
+    indices = measures.sample(len(split.labels), flags.n_samples, flags.seed)
     labels = split.labels[indices]
     attackers = [method for method in flags.methods if method != 'none']
     swept = [(method, attack) for method in attackers

@@ -117,6 +117,14 @@ class Measurement:
                           self.predictions)
 
 
+def sample(n_reviews: int, count: int, seed: int) -> np.ndarray:
+    """Numbers of `count` random reviews, ascending; all of them for 0 or more than there are."""
+    everything = np.arange(n_reviews)
+    if not 0 < count < n_reviews:
+        return everything
+    return np.sort(np.random.RandomState(seed).choice(n_reviews, count, replace=False))
+
+
 def predictions(victim: Victim, sequences: Sequences) -> np.ndarray:
     """Predicted classes of any number of reviews, in the batches in which they are attacked."""
     result = np.zeros(len(sequences), np.int64)
