@@ -26,11 +26,14 @@ def corpus(golden):
 def models(corpus, tmp_path_factory):
     """Two random classifiers whose predictions depend on single words."""
     out, paths = tmp_path_factory.mktemp('models'), []
+    loaded = data.load(str(corpus))
     for seed in (0, 1):
         np.random.seed(seed)
-        model = nets.Classifier(data.load(str(corpus)).n_vocab, 8, 10, 5)
-        for layer in (model.word_embed, model.hidden_layer, model.output_layer):
-            layer.W.array[...] *= 3
+        model = nets.Classifier(loaded.n_vocab, 8, 10, 5)
+        model.word_embed.W.array[...] *= 3
+        model.hidden_layer.b.array[...] = 1  # so that no unit is dead
+        logits = nets.predict(model, loaded.test.sequences)
+        model.output_layer.b.array[...] -= np.median(logits, axis=0)  # and no class preferred
         paths.append(str(out / f'{seed}.model'))
         checkpoints.save_classifier(paths[-1], model)
     return paths
