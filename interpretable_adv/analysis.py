@@ -153,7 +153,8 @@ class Tally:
 
     def line(self, method, epsilon):
         strength = '' if epsilon is None else f'ε {epsilon:g}, '
-        parts = [f'{method}: {strength}{100 * self.flipped / self.reviews:.1f} % of predictions flipped']
+        flipped = 100 * self.flipped / self.reviews
+        parts = [f'{method}: {strength}{flipped:.1f} % of predictions flipped']
         if self.labeled:
             right, right_adv = (100 * count / self.labeled
                                 for count in (self.right, self.right_adv))

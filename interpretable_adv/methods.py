@@ -73,7 +73,7 @@ class Method:
         guided: whether it can follow a class-conditional language model; `needs_guide`: whether it
             must.
         control_of: the method whose classifier and settings a control borrows.
-        host: the method whose classifier and settings an attack borrows that trains none.
+        host: the method whose classifier and settings an attack borrows that has none of its own.
         borrows: settings that a control takes from another method, `{setting: method}`.
     """
 
@@ -155,7 +155,7 @@ METHODS: dict[str, Method] = {row.name: row for row in (
            needs_neighbors=True, guided=True),
     Method('spgd_lm', 'SPGD with class-conditional LM', '#117733', 'p', trained_by='spgd',
            updater=updaters.SPGDUpdater, attack=attacks.SPGD, uses=SPGD_USES,
-           needs_neighbors=True, guided=True, needs_guide=True),
+           needs_neighbors=True, guided=True, needs_guide=True, host='spgd'),
     Method('vat', 'VAT-Text', '#cc79a7', 'P', trained_by='vat', switches=(0, 0, 1, 0),
            updater=updaters.VirtualUpdater, attack=attacks.AdvT, virtual=True),
     Method('ivat', 'iVAT-Text', '#d55e00', 'X', trained_by='ivat', switches=(0, 1, 1, 0),
