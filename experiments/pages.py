@@ -6,14 +6,15 @@ README.md and docs/results.md hold blocks between two comments, and nothing else
     <!-- generated: tables of experiments/results/small -->
     <!-- end of generated -->
 
-docs/differences.md is generated as a whole, from experiments/upstream_diff/differences.toml; so are
-the tables in every folder of experiments/results.
+docs/differences.md is generated as a whole, from experiments/upstream_diff/differences.toml, and
+docs/findings.md from experiments/results; so are the tables in every folder of
+experiments/results.
 """
 import os
 import pathlib
 import re
 
-from experiments import grid_search, paper_tables, results, tables
+from experiments import findings, grid_search, paper_tables, results, tables
 from experiments.tables import MISSING, Number, Spread, Table
 from experiments.upstream_diff import differences
 from interpretable_adv import cli, paper
@@ -77,6 +78,7 @@ def generated(root):
         except OSError as error:
             raise UserError(f'cannot read {path}: {error.strerror}') from error
     contents[os.path.join(root, 'docs', 'differences.md')] = differences.markdown()
+    contents[os.path.join(root, 'docs', 'findings.md')] = findings.page(root)
     for folder in sorted(pathlib.Path(root, RESULTS).iterdir()):
         for table in tables_of(str(folder)):
             for ending, form in tables.FORMS.items():

@@ -39,7 +39,7 @@ def table1(folder):
 
     `ours (best)` is measured on the classifier that Table 3 shows.
     """
-    measured = _perplexities(folder, 'perplexity')
+    measured = perplexities(folder, 'perplexity')
     if not measured:
         raise NoResultsError(f'no Table 1 in {folder}: run table1.sh first')
     runs = results.find(folder)
@@ -74,7 +74,7 @@ def table1(folder):
         'vector. Direction gap: each moved word becomes the neighbour it moved towards.',
         'Flipped: predictions that change, in per cent; norm: of a word\'s perturbation, mean; '
         'moved: words that are moved, in per cent. Each attack is on a classifier trained with '
-        'that method, the controls on AdvT\'s, HotFlip on SPGD\'s. Where the notes name no other '
+        f'that method, the controls on AdvT\'s{_hosts(first)}. Where the notes name no other '
         'setting, it is attacked the way it was trained.']
     return Table('table1', 'Table 1: adversarial quality', [
         'Attack', 'ε', 'paper', 'paper gap', 'ours', 'gap (best)', 'mean ± sd (n)',
@@ -132,7 +132,7 @@ def _old_settings(measured, row):
 def label_invariance(folder):
     """What an independent judge and WordNet say of the texts of Table 1. None where no judge was
     asked."""
-    measured = {seed: content for seed, content in _perplexities(folder, 'perplexity').items()
+    measured = {seed: content for seed, content in perplexities(folder, 'perplexity').items()
                 if content.get('judge')}
     if not measured:
         return None
@@ -173,7 +173,7 @@ def class_lm_table(folder):
                      *([f'perplexity of {name}, {split}', Number(value)]
                        for name, value in values['perplexity_per_class'].items()),
                      [f'Bayes decision right (%), {split}', Number(values['bayes_accuracy'])]]
-    measured = _perplexities(folder, 'perplexity')
+    measured = perplexities(folder, 'perplexity')
     for method in METHODS:
         norms = [row['gradient_norms'] for content in measured.values() for row in content['rows']
                  if row['method'] == method and row.get('gradient_norms')]
@@ -190,8 +190,8 @@ def class_lm_table(folder):
 def equal_strength(folder):
     """The gap at equal shares of flipped predictions, since one ε per method compares attacks
     of different strength. None where no sweep was run."""
-    sweeps = {'own classifiers': _perplexities(folder, 'perplexity_sweep'),
-              'one classifier': _perplexities(folder, 'perplexity_common_sweep')}
+    sweeps = {'own classifiers': perplexities(folder, 'perplexity_sweep'),
+              'one classifier': perplexities(folder, 'perplexity_common_sweep')}
     rows, rates, n_reviews, notes = [], (), 0, []
     runs = results.find(folder)
     for victims, measured in sweeps.items():
@@ -221,11 +221,17 @@ def equal_strength(folder):
             'the strength at which the classifier changes its mind about this share of these '
             'texts.')
     return Table('equal_strength', 'Perplexity gap (continuous) at equal strength', columns, rows, [
-        'The gap at the ε (HotFlip: the budget) that flips this share of predictions, interpolated '
-        f'between the values tried, on {n_reviews:,} reviews. Mean ± sd over the seeds (n) that '
-        'reach it; – where none does.',
-        'Own classifiers: each attack on one trained with that method, the controls on AdvT\'s, '
-        'HotFlip on SPGD\'s. One classifier: all attacks on the pretrained one.', *notes])
+        f'The gap at the ε{" (HotFlip: the budget)" if _hosts(first) else ""} that flips this '
+        f'share of predictions, interpolated between the values tried, on {n_reviews:,} reviews. Mean ± '
+        'sd over the seeds (n) that reach it; – where none does.',
+        'Own classifiers: each attack on one trained with that method, the controls on AdvT\'s'
+        f'{_hosts(first)}. One classifier: all attacks on the pretrained one.', *notes])
+
+
+def _hosts(measured):
+    """For a note: whose classifiers attacks by swaps are on, if there are any."""
+    swaps = any(METHODS[row['method']].swaps for row in measured['rows'])
+    return ', HotFlip on SPGD\'s' if swaps else ''
 
 
 def _judged_cells(measured, method, rates):
@@ -236,7 +242,7 @@ def _judged_cells(measured, method, rates):
             for name in JUDGED for rate in rates] if by_seed else []
 
 
-def _perplexities(folder, kind):
+def perplexities(folder, kind):
     """`{seed: perplexity.json}` of all such runs in a folder."""
     found = {}
     for path in sorted(glob.glob(os.path.join(glob.escape(folder), f'{kind}_seed*'))):
