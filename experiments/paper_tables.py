@@ -222,8 +222,8 @@ def equal_strength(folder):
             'texts.')
     return Table('equal_strength', 'Perplexity gap (continuous) at equal strength', columns, rows, [
         f'The gap at the ε{" (HotFlip: the budget)" if _hosts(first) else ""} that flips this '
-        f'share of predictions, interpolated between the values tried, on {n_reviews:,} reviews. Mean ± '
-        'sd over the seeds (n) that reach it; – where none does.',
+        f'share of predictions, interpolated between the values tried, on {n_reviews:,} reviews. '
+        'Mean ± sd over the seeds (n) that reach it; – where none does.',
         'Own classifiers: each attack on one trained with that method, the controls on AdvT\'s'
         f'{_hosts(first)}. One classifier: all attacks on the pretrained one.', *notes])
 
