@@ -60,7 +60,7 @@ def test_table4_differences_are_paired(folder):
     assert list(rows) == ['spgd − pretrained, attacked itself',
                           'spgd − pretrained, attacks of the pretrained one']
     for cells in rows.values():
-        # It is right on ten reviews more, of a hundred: 81 to 90 on one seed, 82 to 91 on the other.
+        # Right on ten reviews more, of a hundred: 81 to 90 on one seed, 82 to 91 on the other.
         reviews = np.arange(100)
         low, high = significance.paired_bootstrap(50 * (
             ((81 <= reviews) & (reviews < 91)).astype(float) + ((82 <= reviews) & (reviews < 92))))
