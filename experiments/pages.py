@@ -27,7 +27,8 @@ PAGES = ('README.md', 'docs/results.md')
 BLOCK = re.compile(r'(<!-- generated: (summary|tables of ([\w./-]+)) -->\n)'
                    r'.*?(<!-- end of generated -->)', re.DOTALL)
 MAKERS = (paper_tables.table3, paper_tables.significance_table, paper_tables.table1,
-          paper_tables.label_invariance, paper_tables.equal_strength, paper_tables.class_lm_table,
+          paper_tables.label_invariance, paper_tables.equal_strength,
+          paper_tables.labels_at_equal_strength, paper_tables.class_lm_table,
           paper_tables.table4, paper_tables.table4_differences, paper_tables.table2,
           grid_search.table)
 

@@ -44,6 +44,7 @@ def table1(folder):
         raise NoResultsError(f'no Table 1 in {folder}: run table1.sh first')
     runs = results.find(folder)
     first = next(iter(measured.values()))
+    judged = any(content.get('judge') for content in measured.values())
     rows = []
     for method in ('none', *(name for name in methods.attackers() if name != 'none')):
         by_seed = {seed: row for seed, content in measured.items()
@@ -66,7 +67,8 @@ def table1(folder):
                       signed=True),
             *(Number(score[name]['gap'], signed=True) for name in ('nearest', 'direction')),
             Number(score['continuous']['flipped'], 1), Number(best['norm_per_word'], 3),
-            Number(best['words_moved'], 1)])
+            Number(best['words_moved'], 1), *(
+                [Number(score['direction'].get(name), 1) for name in JUDGED] if judged else [])])
     notes = [
         f'{first["n_reviews"]:,} random {first["split"]} reviews. Perplexity and gap: the '
         'perturbation is added to the language model\'s word vectors, the words to predict are '
@@ -76,9 +78,13 @@ def table1(folder):
         'moved: words that are moved, in per cent. Each attack is on a classifier trained with '
         f'that method, the controls on AdvT\'s{_hosts(first)}. Where the notes name no other '
         'setting, it is attacked the way it was trained.']
+    if judged:
+        notes.append('Judged, chance, antonyms: of the direction text, in per cent; see the table '
+                     'of label invariance.')
     return Table('table1', 'Table 1: adversarial quality', [
         'Attack', 'ε', 'paper', 'paper gap', 'ours', 'gap (best)', 'mean ± sd (n)',
-        'nearest gap', 'direction gap', 'flipped', 'norm', 'moved'],
+        'nearest gap', 'direction gap', 'flipped', 'norm', 'moved',
+        *(JUDGED.values() if judged else ())],
         _with_rules(rows), [*notes, *_training_notes(runs, first), *corpus_notes(folder),
                             *lm_notes(folder)])
 
@@ -208,19 +214,11 @@ def equal_strength(folder):
             rates = tuple(at_rate)
             rows.append([f'{attack_title(method)}, {victims}', *(
                 Spread.of([gaps[method][rate] for gaps in by_seed], signed=True)
-                for rate in rates), *_judged_cells(measured, method, rates)])
+                for rate in rates)])
     if not rows:
         return None
-    judged = any(len(row) > 1 + len(rates) for row in rows if row)
-    columns = ['Attack', *(f'{rate} % flipped' for rate in rates)]
-    if judged:
-        columns += [f'{title}, {rate} %' for title in JUDGED.values() for rate in rates]
-        rows = [row and row + [MISSING] * (len(columns) - len(row)) for row in rows]
-        notes.append(
-            'Judged, chance, antonyms: as in the table of label invariance, of the nearest text at '
-            'the strength at which the classifier changes its mind about this share of these '
-            'texts.')
-    return Table('equal_strength', 'Perplexity gap (continuous) at equal strength', columns, rows, [
+    return Table('equal_strength', 'Perplexity gap (continuous) at equal strength', [
+        'Attack', *(f'{rate} % flipped' for rate in rates)], rows, [
         f'The gap at the ε{" (HotFlip: the budget)" if _hosts(first) else ""} that flips this '
         f'share of predictions, interpolated between the values tried, on {n_reviews:,} reviews. '
         'Mean ± sd over the seeds (n) that reach it; – where none does.',
@@ -234,12 +232,25 @@ def _hosts(measured):
     return ', HotFlip on SPGD\'s' if swaps else ''
 
 
-def _judged_cells(measured, method, rates):
-    """What the judge and WordNet say at equal strength, for all seeds that asked them."""
-    by_seed = [content['judged_at_flip_rate']['nearest'] for content in measured.values()
+def labels_at_equal_strength(folder):
+    """What the judge and WordNet say at equal strength, all attacks on one classifier. None where
+    they were not asked."""
+    by_seed = [content['judged_at_flip_rate']['nearest'] for content in
+               perplexities(folder, 'perplexity_common_sweep').values()
                if content.get('judged_at_flip_rate')]
-    return [Spread.of([values[name].get(method, {}).get(rate) for values in by_seed], 1)
-            for name in JUDGED for rate in rates] if by_seed else []
+    if not by_seed:
+        return None
+    first = by_seed[0]['judge_changed']
+    rates = list(next(iter(first.values())))
+    rows = [[attack_title(method), *(
+        Spread.of([values[name].get(method, {}).get(rate) for values in by_seed], 1)
+        for name in JUDGED for rate in rates)] for method in first]
+    return Table('labels_at_equal_strength', 'Labels at equal strength, one classifier (%)', [
+        'Attack', *(f'{title}, {rate} %' for title in JUDGED.values() for rate in rates)], rows, [
+        'All attacks on the pretrained classifier, read as nearest words, at the strength at which '
+        'it changes its mind about this share of the texts, interpolated between the strengths '
+        'tried. Judged, chance, antonyms: as in the table of label invariance. Mean ± sd over the '
+        'seeds (n) that reach it; – where none does.'])
 
 
 def perplexities(folder, kind):

@@ -73,6 +73,7 @@ def test_without_measurements_there_is_no_table4(results_folder):
     assert paper_tables.table4_differences(str(results_folder)) is None
     assert paper_tables.label_invariance(str(results_folder)) is None
     assert paper_tables.class_lm_table(str(results_folder)) is None
+    assert paper_tables.labels_at_equal_strength(str(results_folder)) is None
 
 
 def test_label_invariance(folder):
@@ -89,18 +90,22 @@ def test_label_invariance(folder):
 
 
 def test_table1_has_attacks_without_epsilon(folder):
-    rows = rows_of(paper_tables.table1(str(folder)))
+    table = paper_tables.table1(str(folder))
+    rows = rows_of(table)
     assert rows['HotFlip'][0] == '' and rows['SPGD'][0] == '25'
+    assert table.columns[-3:] == ['judged', 'chance', 'antonyms']
+    assert [str(cell) for cell in rows['HotFlip'][-3:]] == ['12.5', '3.0', '5.0']
+    assert all(len(row) == len(table.columns) for row in table.rows if row)
 
 
 def test_equal_strength_has_what_the_judge_says(folder):
-    table = paper_tables.equal_strength(str(folder))
-    rows = rows_of(table)
-    columns = dict(zip(table.columns[1:], rows['SPGD, one classifier']))
-    assert columns['10 % flipped'] == Spread.of([1.5, 2], signed=True)
+    gaps = rows_of(paper_tables.equal_strength(str(folder)))
+    assert gaps['SPGD, one classifier'][0] == Spread.of([1.5, 2], signed=True)
+    table = paper_tables.labels_at_equal_strength(str(folder))
+    columns = dict(zip(table.columns[1:], rows_of(table)['SPGD']))
     assert columns['judged, 25 %'] == Spread.of([20.5, 21], 1)
     assert str(columns['antonyms, 50 %']) == '–'
-    assert all(len(row) == len(table.columns) for row in table.rows if row)
+    assert all(len(row) == len(table.columns) for row in table.rows)
 
 
 def test_class_lm_table(folder):
@@ -118,7 +123,7 @@ def test_collected_results_give_the_same_tables(folder, tmp_path):
     assert (target / 'robustness_spgd_seed1' / 'reviews.csv.gz').exists()
     for make in (paper_tables.table4, paper_tables.table4_differences,
                  paper_tables.label_invariance, paper_tables.equal_strength,
-                 paper_tables.class_lm_table):
+                 paper_tables.labels_at_equal_strength, paper_tables.class_lm_table):
         assert tables.terminal(make(str(target))) == tables.terminal(make(str(folder)))
         for form in tables.FORMS.values():
             assert form(make(str(target)))
