@@ -16,7 +16,7 @@ from interpretable_adv.cli import ArgumentParser, at_least, numbers, share
 from interpretable_adv.errors import UserError
 from interpretable_adv.methods import METHODS, SWITCHES, AttackSettings, trainable
 from interpretable_adv.perturbations import RANKS
-from interpretable_adv.runs import folder
+from interpretable_adv.runs import checkpoints, folder
 from interpretable_adv.runs.distributed import COMMUNICATORS
 
 PRESETS = ('upstream', 'paper')
@@ -278,46 +278,55 @@ def _damaged(name: str, value: Any, model: str) -> UserError:
 
 
 class Reading(NamedTuple):
-    """How a model was taught to read texts, see `data.TextReader`.
+    """How a classifier reads texts: what of its corpus its run's folder tells.
 
     Attributes:
+        words: the vocabulary in id order.
+        label_names, tokenizer: as a `data.Corpus` has them.
+        lower, ignore_unk: see `data.TextReader`.
         n_labeled_words: how many ids belong to words of labelled reviews; None: not known.
     """
 
+    words: list[str]
     label_names: list[str]
     tokenizer: str
     lower: bool
     ignore_unk: bool
     n_labeled_words: int | None
 
+    @property
+    def n_class(self) -> int:
+        return len(self.label_names)
 
-def read_reading(run: dict[str, Any], model: str, words: Sequence[str], n_class: int) -> Reading:
-    """How a classifier reads texts, as far as its run tells.
 
-    Runs of older versions store neither labels nor tokenizer, upstream's models nothing at all.
-    Their classes are called by their numbers, and a vocabulary without capitals is taken for
-    that of lower-cased text.
+def read_reading(model: str) -> Reading:
+    """How a classifier reads texts, from the files beside it.
 
-    Args:
-        run: what `read_run` found next to `model`.
-        words: its vocabulary.
+    Runs of older versions store neither labels nor tokenizer, upstream's models only words. Their
+    classes are called by their numbers, and a vocabulary without capitals is taken for that of
+    lower-cased text.
     """
-    names = run.get('label_names', [str(number) for number in range(n_class)])
+    run = read_run(model)
+    words = data.read_vocabulary(os.path.join(os.path.dirname(model), folder.VOCABULARY))
+    names = run.get('label_names')
+    if names is None:
+        sizes = checkpoints.classifier_sizes(checkpoints.read_arrays(model), model)
+        names = [str(number) for number in range(sizes['n_class'])]
     if not (isinstance(names, list) and all(isinstance(name, str) for name in names)
-            and len(set(names)) == len(names) == n_class):
+            and len(set(names)) == len(names)):
         raise _damaged('label_names', names, model)
     tokenizer = run.get('tokenizer', data.TOKENIZERS[0])
     if tokenizer not in data.TOKENIZERS:
         raise _damaged('tokenizer', tokenizer, model)
-    n_train = run.get('train_vocab_size')
-    if n_train is not None:
-        if not isinstance(n_train, int) or not 0 < n_train <= len(words) - len(data.SPECIALS):
-            raise _damaged('train_vocab_size', n_train, model)
-        n_train += len(data.SPECIALS)
+    n_labeled = run.get('train_vocab_size')
+    if n_labeled is not None:
+        if type(n_labeled) is not int or not 0 < n_labeled <= len(words) - len(data.SPECIALS):
+            raise _damaged('train_vocab_size', n_labeled, model)
+        n_labeled += len(data.SPECIALS)
     lower = (_checked('lower', run['lower'], model) if 'lower' in run
              else all(word == word.lower() for word in words))
     ignore_unk = _checked('ignore_unk', run.get('ignore_unk', 1), model)
-    return Reading(names, tokenizer, bool(lower), bool(ignore_unk), n_train)
+    return Reading(words, names, tokenizer, bool(lower), bool(ignore_unk), n_labeled)
 
 
 def load_corpus(settings: argparse.Namespace) -> data.Corpus:

@@ -80,5 +80,6 @@ def test_a_wheel_has_kernels_pages_and_commands(clone, tmp_path):
     empty.mkdir()
     available, where = run([python, '-c', CHECK], empty).splitlines()
     assert available == 'True' and where.startswith(str(tmp_path / 'environment'))
-    for command in ('data', 'train', 'evaluate', 'analysis', 'visualize', 'pretrain', 'perplexity'):
+    for command in ('data', 'train', 'evaluate', 'predict', 'analysis', 'visualize', 'pretrain',
+                    'perplexity'):
         assert 'usage:' in run([python.with_name(f'spgd-{command}'), '--help'], empty)

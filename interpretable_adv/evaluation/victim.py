@@ -18,6 +18,7 @@ from interpretable_adv.evaluation.readings import NearestWords, neighbor_cosines
 from interpretable_adv.methods import METHODS, AttackSettings
 from interpretable_adv.neighbors import NeighborTable
 from interpretable_adv.perturbations import Array
+from interpretable_adv.settings import Reading
 
 Sequences = Sequence[np.ndarray]  # reviews, int32 word ids on the host
 
@@ -37,8 +38,12 @@ class Victim:
         self._tables: dict[tuple, NeighborTable] = {}
 
     @classmethod
-    def load(cls, path: str, corpus: Corpus, device: Any) -> 'Victim':
-        """The classifier of a checkpoint that was trained on a corpus like this one."""
+    def load(cls, path: str, corpus: Corpus | Reading, device: Any) -> 'Victim':
+        """The classifier of a checkpoint that was trained on a corpus like this one.
+
+        Args:
+            corpus: what has `words`, `n_class` and `n_labeled_words`.
+        """
         model = nets.load_classifier(path, corpus.words)
         n_class = len(model.output_layer.b)
         if n_class != corpus.n_class:

@@ -20,6 +20,14 @@ SNAPSHOT = 'snapshot.npz'
 RESULT = 'result.json'
 LOG = 'log'
 STEPS = 'steps.jsonl'
+DEMO = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'demo')
+
+
+def model_file(path):
+    """The model that a path means: `demo` is the embedded one, a run's folder its best."""
+    if path == 'demo':
+        path = DEMO
+    return os.path.join(path, MODEL) if os.path.isdir(path) else path
 
 
 def find_snapshot(out, resume):
