@@ -9,6 +9,7 @@ Texts are strings, results come in their order and do not depend on which texts 
 An argument that cannot be raises a `ValueError` that names it and says what is accepted.
 """
 import dataclasses
+import functools
 import math
 import operator
 import os
@@ -95,17 +96,13 @@ class Attack:
     def direction_text(self) -> str:
         return self._text.replace(self._review.toward, self._model.words)
 
-    @property
+    @functools.cached_property
     def words(self) -> list[dict[str, Any]]:
-        return self._record['words']
+        return self.to_dict()['words']
 
     def to_dict(self) -> records.Record:
         """The record that `analysis` writes for this text, see `evaluation.records`."""
-        return dict(self._record)
-
-    # Not kept: for thousands of texts, records would take gigabytes.
-    @property
-    def _record(self) -> records.Record:
+        # Made when it is asked for: the records of thousands of texts would take gigabytes.
         return records.make_record(self._review, self._index, self._model.words,
                                    self._model.labels, self._text)
 

@@ -73,7 +73,8 @@ def test_a_wheel_has_kernels_pages_and_commands(clone, tmp_path):
     wheel, = (tmp_path / 'wheels').glob('*.whl')
     names = zipfile.ZipFile(wheel).namelist()
     assert any(name.startswith('interpretable_adv/nn/kernels/_kernels.') for name in names)
-    assert 'interpretable_adv/evaluation/report.html' in names
+    assert {'interpretable_adv/evaluation/report.html', 'interpretable_adv/demo/best.model',
+            'interpretable_adv/py.typed'} <= set(names)
     python = make_environment(tmp_path / 'environment')
     run([python, '-m', 'pip', 'install', '--no-deps', '--no-index', wheel], tmp_path)
     empty = tmp_path / 'empty'
@@ -83,3 +84,6 @@ def test_a_wheel_has_kernels_pages_and_commands(clone, tmp_path):
     for command in ('data', 'train', 'evaluate', 'predict', 'analysis', 'visualize', 'pretrain',
                     'perplexity'):
         assert 'usage:' in run([python.with_name(f'spgd-{command}'), '--help'], empty)
+    predicted = run([python.with_name('spgd-predict'), 'A wonderful film.'], empty)
+    assert predicted.startswith('positive')
+    assert list(empty.iterdir()) == []
