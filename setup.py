@@ -39,7 +39,7 @@ setup(
     license='MIT',
     python_requires='>=3.11',
     packages=find_packages(include=['interpretable_adv', 'interpretable_adv.*', 'lm']),
-    package_data={'interpretable_adv.evaluation': ['report.html'],
+    package_data={'interpretable_adv.evaluation': ['assets/*'],
                   'interpretable_adv.nn.kernels': ['*.c', '*.h']},
     ext_modules=[kernels],
     install_requires=requirements('requirements.txt'),

@@ -78,7 +78,7 @@ class Attack:
     def __init__(self, model: 'Model', index: int, text: Text, review: AttackedReview):
         self._model, self._index, self._text, self._review = model, index, text, review
         self.text, self.unknown = text.text, text.unknown
-        self.method, self.epsilon = review.method, review.epsilon
+        self.method, self.epsilon = review.method, review.settings.epsilon
         self.label = model.labels[review.label]
         self.perplexity = review.perplexity
         self.prediction, self.probabilities = model._named(review.logits)

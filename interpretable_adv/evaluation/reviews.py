@@ -9,6 +9,7 @@ from interpretable_adv import perturbations
 from interpretable_adv.data import NO_LABEL
 from interpretable_adv.evaluation import measures
 from interpretable_adv.evaluation.victim import Adversary, AttackedReviews, Sequences
+from interpretable_adv.methods import AttackSettings
 from interpretable_adv.nn import functions
 
 DISCRETE = ('nearest', 'direction')  # readings that are texts
@@ -19,7 +20,7 @@ class AttackedReview:
     """What an attack did to one review of n words, `<eos>` included. Ids are of words.
 
     Attributes:
-        method, epsilon: the attack.
+        method, settings: the attack.
         label: the class whose loss was attacked.
         is_labeled: whether the label was given; if not, it is the prediction.
         ids, toward, nearest: `(n,)`, the word, what it moves along, what it is nearest to now.
@@ -31,7 +32,7 @@ class AttackedReview:
     """
 
     method: str
-    epsilon: float
+    settings: AttackSettings
     label: int
     is_labeled: bool
     ids: np.ndarray
@@ -89,7 +90,7 @@ def split(attacked: AttackedReviews, labels: np.ndarray, given: np.ndarray | Non
     after = attacked.logits_after('continuous')
     read = {name: attacked.logits_after(name) for name in readings}
     return [AttackedReview(
-        attacked.adversary.method, attacked.adversary.settings.epsilon, int(labels[i]),
+        attacked.adversary.method, attacked.adversary.settings, int(labels[i]),
         bool(given is None or given[i]), logits=attacked.logits[i], logits_adv=after[i],
         logits_read={name: logits[i] for name, logits in read.items()},
         perplexity=perplexities[i] if perplexities else None,
