@@ -1,4 +1,4 @@
-"""Pages that are one file: components, style, script and data inlined, nothing loaded from elsewhere.
+"""Pages that are one file each: style, script and data inlined, nothing loaded from elsewhere.
 
 `assets/` holds the pages and what they share. `components.css` and `components.js` draw the panels
 of words and the word card, in the report and on the live page alike.

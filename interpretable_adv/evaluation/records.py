@@ -48,7 +48,7 @@ Record = dict[str, Any]
 DIGITS = 6  # of the numbers in a record; float32 holds no more
 BINARY_LABELS = ('negative', 'positive')  # the classes of IMDB, in upstream's order
 
-SETTINGS = ('epsilon', 'k', 'sparsity', 'iterations')  # of the attack, as far as its method has them
+SETTINGS = ('epsilon', 'k', 'sparsity', 'iterations')  # of the attack, where its method has them
 
 _INTEGERS = ('index', 'label', 'prediction', 'prediction_adv')
 _WORD_TEXTS = ('word', 'toward', 'nearest')

@@ -62,10 +62,10 @@ def attack(adversary: Adversary, sequences: Sequences, labels: np.ndarray,
     """
     labels = np.asarray(labels, np.int32)
     given = labels != NO_LABEL
-    if not given.all():
-        predicted = adversary.victim.logits(sequences).argmax(axis=1)
-        labels = np.where(given, labels, predicted).astype(np.int32)
+    logits = adversary.victim.logits(sequences)
+    labels = np.where(given, labels, logits.argmax(axis=1)).astype(np.int32)
     attacked = adversary(sequences, labels)
+    attacked.logits = logits  # known already
     perplexities = None
     if scorer is not None:
         if nll_clean is None:

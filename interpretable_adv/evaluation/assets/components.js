@@ -1,7 +1,8 @@
 'use strict';
 // What the report and the live page share: panels of words, one for each method, and the word card.
 // A review is a list of records as evaluation/records.py describes them, one for each method. Each
-// has three more fields: its method's `title`, the `hue` of its colours, and a `note` or null.
+// has more fields: its method's `title`, the `hue` of its colours, a `note` or null, and, on the live
+// page, `readings`: the classes that the classifier predicts for the text in each reading.
 const components = (() => {
   const END = '<eos>';
   const LONG = 40;       // words; longer texts get an overview
@@ -103,7 +104,10 @@ const components = (() => {
 
     // reading: of READINGS; shared: one colour scale for all methods instead of one for each
     show(records, reading, shared = true) {
-      const kept = this.pinned && this.open && records.length === this.records.length ? this.locate(this.open) : null;
+      const kept = this.pinned ? this.locate(this.open) : null;   // the card stays open at the same word
+      const same = kept && records[kept.panel] && records[kept.panel].words[kept.position] &&
+        records[kept.panel].title === this.records[kept.panel].title &&
+        records[kept.panel].words[kept.position].word === this.records[kept.panel].words[kept.position].word;
       this.close();
       this.records = records;
       this.reading = reading;
@@ -119,8 +123,7 @@ const components = (() => {
       const push = { red: 'red: pushed away from ' + label(first, 1), blue: 'blue: pushed towards ' + label(first, 1) }[first.hue];
       if (push) this.scale.append(element('span', {}, push));
       records.forEach((record, panel) => this.area.append(this.article(record, panel, shared)));
-      const node = kept && this.find(kept.panel, kept.position);
-      if (node) this.openCard(node, true);
+      if (same) this.openCard(this.find(kept.panel, kept.position), true);
     }
 
     article(record, panel, shared) {
@@ -139,11 +142,13 @@ const components = (() => {
       return element('article', { class: record.hue, 'aria-label': record.title },
         element('div', { class: 'bar' }, element('h3', {}, record.title),
           element('span', { class: 'chip' + (flipped(record) ? ' flipped' : '') }, flipped(record) ? 'flipped' : 'unchanged'),
-          element('span', { class: 'soft settings' }, settings)),
+          element('span', { class: 'soft strength' }, settings)),
         element('p', { class: 'prediction' }, 'Prediction ' + label(record, record.prediction) + ' → ' +
           label(record, record.prediction_adv) + wrong),
         bars && element('p', { class: 'soft probability' }, 'Probability of ' + label(record, record.label)), bars,
         perplexityLine(record, this.reading),
+        record.readings && record.readings[this.reading] ? element('p', { class: 'soft reread' }, 'The classifier reads these words as ' +
+          record.readings[this.reading]) : null,
         record.note ? element('p', { class: 'note' }, record.note)
           : element('p', { class: 'soft moved' }, number(moved(record), 0) + ' of ' + count(many, 'word') + ' moved' + top),
         ...(many > LONG && moved(record) ? this.overview(record, panel) : []),
@@ -180,7 +185,7 @@ const components = (() => {
         const box = strip.getBoundingClientRect();
         this.jump(panel, Math.min(list.length - 1, Math.floor((event.clientX - box.left) / box.width * list.length)), false);
       });
-      const order = list.map((word, position) => position).filter((position) => list[position].norm > 0)
+      const order = [...words(record).keys()].filter((position) => list[position].norm > 0)
         .sort((a, b) => list[b].norm - list[a].norm || a - b).slice(0, MOST);
       const most = element('div', { class: 'most', role: 'group', 'aria-label': 'Most-moved words under ' + record.title },
         element('span', { class: 'soft' }, 'most moved'));
