@@ -214,7 +214,7 @@ def is_loopback(host: str) -> bool:
 class Handler(http.server.BaseHTTPRequestHandler):
     """Answers one request, errors as JSON in one sentence."""
 
-    protocol_version = 'HTTP/1.1'
+    protocol_version = default_request_version = 'HTTP/1.1'  # so that every answer has a status
     server_version, sys_version = 'interpretable_adv', ''
     timeout = SECONDS_TO_SEND
     server: 'Server'
@@ -226,6 +226,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         try:
+            if len(self.requestline.split()) != 3:
+                raise bad('the request line names no version: use HTTP/1.1')
             self._refuse_strangers()
             path = self.path.partition('?')[0]
             if path not in ('/', '/api/model', '/api/attack'):
@@ -297,8 +299,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             left -= len(received)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What `http.server` itself refuses, such as a malformed request line."""
-        self._send_error(HTTPStatus(code), message or HTTPStatus(code).phrase)
+        """What `http.server` itself refuses: malformed lines, unknown methods and versions."""
+        status = HTTPStatus.BAD_REQUEST if code >= 500 else HTTPStatus(code)
+        self._send_error(status, message or status.phrase)
 
     def _send_json(self, status: HTTPStatus, value: Any) -> None:
         text = json.dumps(value, ensure_ascii=False, separators=(',', ':'), allow_nan=False)

@@ -214,7 +214,7 @@ def malformed_requests():
     for method in (b'PUT', b'DELETE', b'PATCH', b'OPTIONS', b'TRACE', b'CONNECT', b'POST'):
         for path in (b'/', b'/api/model'):
             yield method + b' ' + path + b' HTTP/1.1\r\n' + host + b'Content-Length: 0\r\n\r\n'
-    for path in (b'/api', b'/api/', b'/api/attack', b'/api/attack/', b'//', b'/../etc/passwd',
+    for path in (b'/api', b'/api/', b'/api/attack', b'/api/attack/', b'/../etc/passwd',
                  b'/%2e%2e/', b'/index.html', b'/components.js', b'*', b'http://example.org/',
                  b'/\xff', b'/api/model/x'):
         yield b'GET ' + path + b' HTTP/1.1\r\n' + host + b'\r\n'
@@ -248,15 +248,13 @@ def test_two_hundred_malformed_requests_get_one_json_error_each(server, capfd):
         assert headers['X-Content-Type-Options'] == 'nosniff'
     for content in requests:
         answer = send(server, content)
-        if not answer:  # a connection that ends before a request, and no more
-            assert not content.strip() or b'\r\n' in content[:2], content[:80]
+        if not answer:  # to an empty line there is none
+            assert content.startswith(b'\r\n')
             continue
         head, _, body = answer.partition(b'\r\n\r\n')
-        if head.startswith(b'HTTP/'):
-            assert re.match(rb'HTTP/1.[01] (4\d\d|50[15]) ', head), (content[:80], head[:80])
-        else:  # HTTP/0.9 has no status line
-            body = answer
-        assert set(json.loads(body)) == {'error'}, content[:80]
+        assert re.match(rb'HTTP/1.[01] 4\d\d ', head), (content[:80], head[:80])
+        answer = json.loads(body)
+        assert set(answer) == {'error'} and '\n' not in answer['error'], content[:80]
     assert attack(server, text='a film', methods=['adv'])['records']
     assert capfd.readouterr() == ('', '')
 
