@@ -55,6 +55,7 @@ setup(
         'spgd-evaluate = interpretable_adv.evaluate:command',
         'spgd-analysis = interpretable_adv.analysis:command',
         'spgd-visualize = interpretable_adv.visualize:command',
+        'spgd-explore = interpretable_adv.explore:command',
         'spgd-pretrain = lm.pretrain:command',
         'spgd-perplexity = lm.perplexity:command',
     ]},

@@ -78,7 +78,7 @@ class Attack:
     def __init__(self, model: 'Model', index: int, text: Text, review: AttackedReview):
         self._model, self._index, self._text, self._review = model, index, text, review
         self.text, self.unknown = text.text, text.unknown
-        self.method, self.epsilon = review.method, review.settings.epsilon
+        self.method, self.epsilon = review.method, review.epsilon
         self.label = model.labels[review.label]
         self.perplexity = review.perplexity
         self.prediction, self.probabilities = model._named(review.logits)
@@ -203,6 +203,13 @@ class Model:
             if value is not None:
                 values[name] = _checked(name, value, *checks[name])
         return dataclasses.replace(self._trained[method], **values)
+
+    @property
+    def largest_k(self) -> int:
+        """The largest K that there are enough neighbours for."""
+        attack = self._trained['spgd']
+        limit = self._victim.n_labeled_words if attack.limit_vocabulary else None
+        return min(limit or len(self.words), len(self.words)) - max(1, attack.k_offset)
 
     def _adversary(self, attack: AttackSettings, method: str) -> Adversary:
         try:

@@ -26,11 +26,12 @@ import interpretable_adv
 from interpretable_adv import api, cli, settings
 from interpretable_adv.errors import UserError
 from interpretable_adv.evaluation import page, records
-from interpretable_adv.methods import METHODS, OF_NEIGHBORS
+from interpretable_adv.methods import METHODS
 
 MAX_BODY = 100_000  # bytes
 MAX_WORDS = 3000  # longer than any review of IMDB; the page shows each word as a button
 MAX_K = 100
+SLIDER_K = 30  # the slider ends here; a number beyond may be typed
 MAX_ITERATIONS = 50
 MAX_EPSILON = 1e6
 PORT = 8765
@@ -60,7 +61,8 @@ class Explorer:
     def __init__(self, model: api.Model, name: str):
         self._model, self._name = model, name
         self._lock = threading.Lock()
-        self.attack({'text': WARM_UP})  # reads the tables that later requests share
+        # One table of neighbours serves every K up to the slider's largest.
+        self.attack({'text': WARM_UP, 'k': min(SLIDER_K, self._largest_k())})
 
     def describe(self) -> dict[str, Any]:
         """`GET /api/model`."""
@@ -76,7 +78,7 @@ class Explorer:
             'trained_by': model.run.get('method'), 'language_model': model.has_lm,
             'methods': methods, 'shown_first': [n for n in SHOWN_FIRST if n in methods],
             'limits': {'words': MAX_WORDS, 'k': self._largest_k(), 'iterations': MAX_ITERATIONS,
-                       'epsilon': MAX_EPSILON},
+                       'epsilon': MAX_EPSILON, 'slider_k': min(SLIDER_K, self._largest_k())},
             'version': interpretable_adv.__version__}
 
     def attack(self, request: Any) -> dict[str, Any]:
@@ -105,10 +107,8 @@ class Explorer:
             } for attack, record in zip(attacks, found)]}
 
     def _largest_k(self) -> int:
-        limits = [self._model.settings(name) for name in self._model.methods
-                  if set(OF_NEIGHBORS) & set(METHODS[name].settings)]
-        words = len(self._model.words)
-        return max(1, min([MAX_K, *(words - attack.k_offset for attack in limits)]))
+        """K that neither the vocabulary nor the page's room for neighbours forbids."""
+        return min(MAX_K, self._model.largest_k)
 
     def _checked(self, request: Any) -> tuple[str, list[str], Any, dict[str, Any]]:
         if not isinstance(request, dict):

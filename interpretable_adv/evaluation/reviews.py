@@ -48,6 +48,10 @@ class AttackedReview:
     logits_read: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     perplexity: dict[str, float] | None = None
 
+    @property
+    def epsilon(self) -> float:
+        return self.settings.epsilon
+
 
 def attack(adversary: Adversary, sequences: Sequences, labels: np.ndarray,
            readings: Sequence[str] = (), scorer: measures.Scorer | None = None,

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 
 import matplotlib
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.transforms import Bbox
@@ -36,14 +36,14 @@ def draw(axes: Axes, rows: Sequence[dict], methods: Sequence[str], reading: str)
     return axes
 
 
-def label_points(axes: Axes, rows: Sequence[dict], methods: Sequence[str], reading: str) -> None:
+def label_points(axes: Axes, rows: Sequence[dict], methods: Sequence[str], reading: str,
+                 renderer: RendererAgg) -> None:
     """Labels the points with their ε where there is room: no label covers another, or a point.
 
     The axes must have their final place and limits.
     """
-    renderer = axes.figure.canvas.get_renderer()
     frame = axes.get_window_extent(renderer)
-    reach = 2.5 * axes.figure.dpi / 72  # of a marker, in pixels
+    reach = renderer.points_to_pixels(2.5)  # of a marker
     taken = []
     for line in axes.lines:
         for x, y in axes.transData.transform(line.get_xydata()):
@@ -79,8 +79,8 @@ def make_figure(rows: Sequence[dict], methods: Sequence[str], readings: Sequence
         for axes, reading in zip(panels, readings):
             draw(axes, rows, methods, reading)
         panels[0].legend(fontsize=8)
-        FigureCanvasAgg(figure)
+        canvas = FigureCanvasAgg(figure)
         figure.draw_without_rendering()  # gives the axes their places
         for axes, reading in zip(panels, readings):
-            label_points(axes, rows, methods, reading)
+            label_points(axes, rows, methods, reading, canvas.get_renderer())
     return figure

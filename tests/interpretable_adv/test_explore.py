@@ -129,6 +129,16 @@ def test_without_settings_the_models_own_and_the_predicted_class_are_attacked(se
         server.model.labels.index(prediction.label)}
 
 
+def test_the_largest_k_is_that_of_the_vocabulary(server):
+    largest = server.model.largest_k
+    for method in ('iadv', 'spgd'):
+        assert server.model.attack(['a film'], method, k=largest)
+        with pytest.raises(ValueError, match='k is'):
+            server.model.attack(['a film'], method, k=largest + 1)
+    limits = ask(server, 'GET', '/api/model')[2]['limits']
+    assert limits['k'] == min(largest, 100) and limits['slider_k'] == 30
+
+
 def test_unknown_words_are_listed(server):
     answer = attack(server, text='Flumptious, snorgling film', methods=['adv'])
     assert answer['unknown'] == ['Flumptious', 'snorgling']
