@@ -73,7 +73,8 @@ def test_a_wheel_has_kernels_pages_and_commands(clone, tmp_path):
     wheel, = (tmp_path / 'wheels').glob('*.whl')
     names = zipfile.ZipFile(wheel).namelist()
     assert any(name.startswith('interpretable_adv/nn/kernels/_kernels.') for name in names)
-    for asset in ('report.html', 'explore.html', 'components.css', 'components.js', 'examples.json'):
+    for asset in ('report.html', 'explore.html', 'components.css', 'components.js',
+                  'examples.json'):
         assert f'interpretable_adv/evaluation/assets/{asset}' in names
     python = make_environment(tmp_path / 'environment')
     run([python, '-m', 'pip', 'install', '--no-deps', '--no-index', wheel], tmp_path)
