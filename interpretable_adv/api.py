@@ -204,6 +204,13 @@ class Model:
                 values[name] = _checked(name, value, *checks[name])
         return dataclasses.replace(self._trained[method], **values)
 
+    @property
+    def largest_k(self) -> int:
+        """The largest K that there are enough neighbours for."""
+        attack = self._trained['spgd']
+        limit = self._victim.n_labeled_words if attack.limit_vocabulary else None
+        return min(limit or len(self.words), len(self.words)) - max(1, attack.k_offset)
+
     def _adversary(self, attack: AttackSettings, method: str) -> Adversary:
         try:
             return Adversary(method, self._victim, attack)

@@ -60,13 +60,16 @@ class Victim:
     def nearest_words(self) -> NearestWords:
         return NearestWords(self.embeddings)
 
-    def neighbors(self, settings: AttackSettings) -> NeighborTable:
-        """The neighbours that an attack with these settings sees; attacks may share them."""
+    def neighbors(self, settings: AttackSettings) -> Any:
+        """The table of neighbours that an attack with these settings sees.
+
+        Attacks share it: one of smaller K looks at the first neighbours of the largest table.
+        """
         limit = self.n_labeled_words if settings.limit_vocabulary else None
-        key = settings.k, limit, settings.k_offset
-        if key not in self._tables:
-            self._tables[key] = NeighborTable(self.embeddings, *key)
-        return self._tables[key]
+        key = limit, settings.k_offset
+        if key not in self._tables or self._tables[key].k < settings.k:
+            self._tables[key] = NeighborTable(self.embeddings, settings.k, *key)
+        return self._tables[key].first(settings.k)
 
     def logits(self, sequences: Sequences, perturbation: Array = None) -> np.ndarray:
         """Logits `(len(sequences), n_class)` on the host, of one batch."""
