@@ -229,7 +229,8 @@ class Accuracy(extension.Extension):
 def main(argv=None):
     flags = parse(argv)
     with distributed.join(flags.communicator, flags.out, flags.random_seed) as team:
-        run(flags, team)
+        with folder.claim(flags.out, team.writes):
+            run(flags, team)
 
 
 def run(flags, team=distributed.ALONE):

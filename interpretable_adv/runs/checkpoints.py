@@ -17,7 +17,7 @@ from chainer.serializers import DictionarySerializer, HDF5Serializer, NpzDeseria
 
 from interpretable_adv.errors import UserError
 from interpretable_adv.nn import kernels
-from interpretable_adv.runs.files import atomic_write
+from interpretable_adv.runs.files import ForZip, atomic_write
 
 # Models -----------------------------------------------------------------------------------
 
@@ -33,7 +33,7 @@ def save_lm(path, model):
     serializer = DictionarySerializer()
     serializer.save(model)
     with atomic_write(path, 'wb') as stream:
-        np.savez_compressed(stream, **serializer.target)
+        np.savez_compressed(ForZip(stream), **serializer.target)
 
 
 def read_arrays(path):
@@ -198,7 +198,7 @@ def save_snapshot(path, trainer, settings, writes=True):
     arrays['arithmetic'] = np.array(kernels.arithmetic())
     if writes:
         with atomic_write(path, 'wb') as stream:
-            np.savez(stream, **arrays)
+            np.savez(ForZip(stream), **arrays)
 
 
 def load_snapshot(path, trainer, settings, free=()):
