@@ -16,6 +16,7 @@ import time
 from experiments import state
 from experiments.state import CHANGED, DONE, RESUME
 from interpretable_adv.errors import UserError
+from interpretable_adv.nn.kernels import usable_processors
 from interpretable_adv.runs.files import make_directory, write_json
 from interpretable_adv.runs.folder import LOG, RESULT
 from interpretable_adv.runs.progress import LiveLine, duration
@@ -213,7 +214,7 @@ class Runner:
                 self._line.print(f'{self._count()}  {name} done in {duration(seconds)}'
                             f'{self._say(job)}   {self._outlook()}')
             else:
-                self.failed[name] = self._last_line(job) or f'exit status {status}'
+                self.failed[name] = self._reason(job, status)
                 self._line.print(f'{self._count()}  {name} FAILED: {self.failed[name]}')
 
     def _stop_running(self):
@@ -237,6 +238,13 @@ class Runner:
             record = state.read_json(path)
         write_json(path, {**record, 'seconds': round(record['seconds'] + seconds, 1),
                           'finished': time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())})
+
+    def _reason(self, job, status):
+        """Why a command has failed."""
+        if status < 0:
+            return f'killed by {signal.Signals(-status).name}' + (
+                ' (out of memory?)' if -status == signal.SIGKILL else '')
+        return self._last_line(job) or f'exit status {status}'
 
     def _last_line(self, job):
         path = os.path.join(self.jobs_folder, job.name + '.txt')
@@ -315,7 +323,7 @@ def shared_cores(jobs, cores=None):
     One thread each for two small models side by side beats two threads for one after the other.
     """
     if cores is None:
-        cores = len(os.sched_getaffinity(0))
+        cores = usable_processors()
     threads = str(max(1, cores // jobs))
     return {'OPENBLAS_NUM_THREADS': threads, 'OMP_NUM_THREADS': threads,
             'OMP_WAIT_POLICY': 'passive', **os.environ}

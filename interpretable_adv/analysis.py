@@ -18,7 +18,7 @@ from interpretable_adv.cli import at_least
 from interpretable_adv.errors import UserError
 from interpretable_adv.evaluation import measures, records
 from interpretable_adv.evaluation.victim import Adversary, Victim
-from interpretable_adv.runs import devices
+from interpretable_adv.runs import devices, folder
 from interpretable_adv.runs.files import atomic_write
 from interpretable_adv.runs.progress import Counter
 from lm.evaluation import Scorer
@@ -41,7 +41,7 @@ def make_parser():
     group = parser.add_argument_group('analysis')
     add = group.add_argument
     add('--model', default='', metavar='M',
-        help="a classifier's best.model for all methods, or adv=PATH,iadv=PATH,…")
+        help="a classifier's best.model or run for all methods, or adv=PATH,iadv=PATH,…")
     add('--methods', default='', help='any of ' + ','.join(_choices()) +
         f' (default: what --use_adv etc. choose, else {",".join(DEFAULT_METHODS)})')
     settings.add(group, 'out', metavar='FILE', default='',
@@ -54,8 +54,9 @@ def make_parser():
     add('--label_column', default='label', help='column with the label in --texts')
     add('--indices', default='', help='attack these reviews, e.g. 3,17')
     add('--sample', type=at_least(1), metavar='N', help='attack N random reviews')
-    add('--seed', type=at_least(0), help='seed of --sample and of VAT (default: --random_seed)')
-    add('--lm', default='', help="a language model's best.model, for perplexities")
+    add('--seed', type=settings.SEED, help='seed of --sample and of VAT (default: --random_seed)')
+    add('--lm', default='', type=folder.model_path,
+        help="a language model's best.model or run, for perplexities")
     settings.add(group, 'epsilon', 'progress', 'device')
 
     settings.add(parser.add_argument_group('SPGD'), *settings.SPGD, 'use_spgd')
@@ -204,7 +205,7 @@ def main(argv=None):
     flags = make_parser().parse_args(argv)
     _refuse(flags)
     names = choose_methods(flags)
-    paths = settings.per_method(flags.model or flags.load_trained_lstm, names, '--model')
+    paths = settings.model_paths(flags.model or flags.load_trained_lstm, names)
     if not paths:
         raise UserError('--model is missing: give the best.model of a training run')
     indices = records.parse_indices(flags.indices) if flags.indices else None

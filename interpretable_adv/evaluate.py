@@ -5,13 +5,14 @@ import numpy as np
 
 from interpretable_adv import cli, nets, settings
 from interpretable_adv.errors import UserError
-from interpretable_adv.runs import devices
+from interpretable_adv.runs import devices, folder
 from interpretable_adv.runs.files import atomic_write
 
 
 def make_parser():
     parser = cli.ArgumentParser(prog='python -m interpretable_adv.evaluate', description=__doc__)
-    parser.add_argument('--model', required=True, help='best.model of a training run')
+    parser.add_argument('--model', required=True, type=folder.model_path,
+                        help='best.model of a training run, or its folder')
     settings.add(parser, 'split')
     parser.add_argument('--predictions', metavar='FILE.csv',
                         help='write label, prediction and logits of every review')

@@ -122,6 +122,14 @@ def load_texts(flags):
     return text
 
 
+def _check_memory(flags, n_vocab):
+    memory.check(
+        memory.lstm_numbers(n_vocab, flags.n_units_word, flags.unit, flags.layer),
+        memory.kept_per_word(flags.n_units_word, flags.unit, flags.layer)
+        * flags.batchsize * flags.bproplen,
+        '--unit, --n-units-word, --layer, --batchsize or --bproplen')
+
+
 def build_model(flags, n_vocab):
     return RNNForLM(
         n_vocab, flags.unit, flags.n_units_word, flags.layer, flags.dropout,
@@ -235,6 +243,7 @@ def run(flags, team=distributed.ALONE):
     distributed.check_device(flags.communicator, device)
     devices.seed(device, flags.random_seed)
     text = load_texts(flags)
+    _check_memory(flags, len(text.words))
     model = build_model(flags, len(text.words))
     model.to_device(device)
 

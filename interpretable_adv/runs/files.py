@@ -137,8 +137,9 @@ def _open_lock(path):
                 break
         os.close(descriptor)  # its holder has just removed it: make a new one
     os.truncate(descriptor, 0)
-    since = time.strftime('%Y-%m-%d %H:%M:%S %Z')
-    os.write(descriptor, f'process {os.getpid()} on {socket.gethostname()} since {since}\n'.encode())
+    holder = (f'process {os.getpid()} on {socket.gethostname()} since '
+              f'{time.strftime("%Y-%m-%d %H:%M:%S %Z")}\n')
+    os.write(descriptor, holder.encode())
     return descriptor
 
 
