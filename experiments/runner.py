@@ -17,7 +17,7 @@ from experiments import state
 from experiments.state import CHANGED, DONE, RESUME
 from interpretable_adv.errors import UserError
 from interpretable_adv.nn.kernels import usable_processors
-from interpretable_adv.runs.files import make_directory, write_json
+from interpretable_adv.runs.files import make_directory, remove_leftovers, write_json
 from interpretable_adv.runs.folder import LOG, RESULT
 from interpretable_adv.runs.progress import LiveLine, duration
 
@@ -101,8 +101,11 @@ class Runner:
     def run(self):
         """Runs all jobs. Raises `UserError` at the end when some failed."""
         make_directory(self.jobs_folder)
+        for folder in {self.jobs_folder, *(job.folder for job in self.plan)}:
+            remove_leftovers(folder)
         self.done = {job.name for job, kind in settled(self.plan, self.jobs_folder)
                      if kind == DONE}
+        self._complete_records()
         left = len(self.plan) - len(self.done)
         if not left:
             return
@@ -115,6 +118,8 @@ class Runner:
                 self._reap()
                 self._live()
                 time.sleep(POLL_SECONDS)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt('run the same command again to resume') from None
         finally:
             self._stop_running()
             signal.signal(signal.SIGTERM, previous)
@@ -231,13 +236,21 @@ class Runner:
         write_json(path, {'commands': [*before.get('commands', []), line], 'inputs': inputs,
                           'seconds': before.get('seconds', 0)})
 
+    def _complete_records(self):
+        """Records the end of trainings that ended after their runner was killed."""
+        for job in self.plan:
+            path = state.record_path(self.jobs_folder, job)
+            record = state.read_json(path) if job.trains and job.name in self.done else None
+            if record and 'finished' not in record:
+                write_json(path, {**record, 'finished': _now()})
+
     def _record_end(self, job, line, inputs, seconds):
         path = state.record_path(self.jobs_folder, job)
         record = {'commands': [line], 'inputs': inputs, 'settings': job.settings, 'seconds': 0}
         if job.trains:
             record = state.read_json(path)
         write_json(path, {**record, 'seconds': round(record['seconds'] + seconds, 1),
-                          'finished': time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())})
+                          'finished': _now()})
 
     def _reason(self, job, status):
         """Why a command has failed."""
@@ -327,6 +340,10 @@ def shared_cores(jobs, cores=None):
     threads = str(max(1, cores // jobs))
     return {'OPENBLAS_NUM_THREADS': threads, 'OMP_NUM_THREADS': threads,
             'OMP_WAIT_POLICY': 'passive', **os.environ}
+
+
+def _now():
+    return time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())
 
 
 def _interrupt(number, frame):

@@ -36,7 +36,9 @@ class ArgumentParser(argparse.ArgumentParser):
         kwargs.setdefault('usage', '%(prog)s [flags]')
         script = os.path.basename(sys.argv[0])
         if script.startswith('spgd-'):  # instead of python -m interpretable_adv.train
-            kwargs['prog'] = ' '.join([script, *kwargs.get('prog', '').split()[3:]])
+            module = ' '.join(kwargs.get('prog', '').split()[:3])
+            for name in {'prog', 'description'} & set(kwargs):
+                kwargs[name] = (kwargs[name] or '').replace(module, script)
         super().__init__(**kwargs)
         self._upstream_groups = []
 

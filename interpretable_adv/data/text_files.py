@@ -77,16 +77,20 @@ def open_corpus(directory, use_unlabeled=True):
         raise UserError(f'no data folder {directory}: make one with '
                         '`python -m interpretable_adv.data prepare`')
     manifest = os.path.join(directory, MANIFEST)
-    refuse_incomplete(directory)
+    _refuse_incomplete(directory)
     found = (_open_own(directory, manifest, use_unlabeled) if os.path.exists(manifest)
              else _open_upstream(directory, use_unlabeled))
-    refuse_incomplete(directory)  # files may have been replaced while we read
+    _refuse_incomplete(directory)  # files may have been replaced while we read
     return found
 
 
-def refuse_incomplete(directory):
-    """Refuses a folder whose files a running or a killed `prepare` has begun to replace."""
-    if os.path.lexists(os.path.join(directory, INCOMPLETE)):
+def is_incomplete(directory):
+    """Whether a running or a killed `prepare` has begun to replace the files of a folder."""
+    return os.path.lexists(os.path.join(directory, INCOMPLETE))
+
+
+def _refuse_incomplete(directory):
+    if is_incomplete(directory):
         raise UserError(f'{directory} is incomplete, because preparing it was interrupted or has '
                         'not ended yet: run the same `prepare` command again')
 
@@ -236,6 +240,7 @@ def _publish(staging, directory):
                 os.unlink(os.path.join(directory, name))
     for name in names:
         os.replace(os.path.join(staging, name), os.path.join(directory, name))
+    os.rmdir(staging)
     files.sync_directory(directory)
     os.unlink(marker)
     files.sync_directory(directory)

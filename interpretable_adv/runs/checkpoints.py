@@ -6,6 +6,7 @@ training run needs to resume exactly where it was.
 """
 import hashlib
 import json
+import os
 import pathlib
 import sys
 import zipfile
@@ -192,7 +193,8 @@ def save_snapshot(path, trainer, settings, writes=True):
         if name.startswith('trainer/updater/model:') and not np.isfinite(value).all():
             raise UserError(
                 f'step {trainer.updater.iteration}: the parameter {name.rpartition(":")[2]} is '
-                f'not finite; {path} keeps the last good state (try a smaller --alpha)')
+                'not finite; ' + (f'{path} keeps the last good state' if os.path.exists(path)
+                                  else 'there was no snapshot yet') + ' (try a smaller --alpha)')
     arrays.update({f'random/{name}': value for name, value in _random_state().items()})
     arrays['settings'] = np.array(json.dumps(settings))
     arrays['arithmetic'] = np.array(kernels.arithmetic())

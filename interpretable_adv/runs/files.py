@@ -57,20 +57,22 @@ def _make_temporary(directory, name):
 
 
 def remove_leftovers(directory, name=''):
-    """Removes temporary files of processes that have died, of the file `name` or of all.
+    """Removes the temporary files of `name` that processes have left which died; without a name,
+    all such files of a folder and its lock.
 
     A process that lives has its files locked.
     """
     with contextlib.suppress(FileNotFoundError), os.scandir(directory) as entries:
         for entry in entries:
-            if (entry.name.startswith(f'.{name}.' if name else '.')
-                    and entry.name.endswith(TEMPORARY) and entry.is_file(follow_symlinks=False)):
+            temporary = (entry.name.startswith(f'.{name}.' if name else '.')
+                         and entry.name.endswith(TEMPORARY))
+            if temporary or (entry.name == LOCK and not name):
                 _remove_unless_locked(entry.path)
 
 
 def _remove_unless_locked(path):
     with contextlib.suppress(OSError):
-        descriptor = os.open(path, os.O_RDWR)
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             if _lock(descriptor):
                 os.unlink(path)
