@@ -161,31 +161,50 @@ class ForZip:
     """
 
     def __init__(self, stream):
-        self._stream, self._failed = stream, False
+        self._stream = stream
 
     def write(self, content):
-        return self._call('write', content, instead=len(content))
-
-    def tell(self):
-        return self._call('tell', instead=0)
+        return self._call('write', content)
 
     def seek(self, *place):
-        return self._call('seek', *place, instead=0)
+        return self._call('seek', *place)
+
+    def tell(self):
+        return self._call('tell')
+
+    def read(self, *size):
+        return self._call('read', *size)
 
     def flush(self):
-        self._call('flush')
+        return self._call('flush')
 
-    def read(self, size=-1):
-        return self._call('read', size, instead=b'')
-
-    def _call(self, name, *arguments, instead=None):
-        if self._failed:
-            return instead
+    def _call(self, name, *arguments):
         try:
             return getattr(self._stream, name)(*arguments)
         except BaseException:
-            self._failed = True
+            self._stream = _Nowhere()
             raise
+
+
+class _Nowhere:
+    """Looks like a file to a writer; only the position is kept."""
+
+    def __init__(self):
+        self._position = 0
+
+    def write(self, content):
+        self._position += len(content)
+        return len(content)
+
+    def seek(self, position, whence=os.SEEK_SET):
+        self._position = position + (0 if whence == os.SEEK_SET else self._position)
+        return self._position
+
+    def tell(self):
+        return self._position
+
+    def flush(self):
+        pass
 
 
 def write_json(path, value):
