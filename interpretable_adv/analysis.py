@@ -42,7 +42,7 @@ def make_parser():
     group = parser.add_argument_group('analysis')
     add = group.add_argument
     add('--model', default='', metavar='M',
-        help="a classifier's best.model for all methods, or adv=PATH,iadv=PATH,…; demo: the "
+        help="a classifier's best.model or run for all methods, or adv=PATH,iadv=PATH,…; demo: the "
              'embedded classifier, for --texts')
     add('--methods', default='', help='any of ' + ','.join(_choices()) +
         f' (default: what --use_adv etc. choose, else {",".join(DEFAULT_METHODS)})')
@@ -60,8 +60,9 @@ def make_parser():
         help='write the adversarial texts, a row for each review and method')
     add('--indices', default='', help='attack these reviews, e.g. 3,17')
     add('--sample', type=at_least(1), metavar='N', help='attack N random reviews')
-    add('--seed', type=at_least(0), help='seed of --sample and of VAT (default: --random_seed)')
-    add('--lm', default='', help="a language model's best.model, for perplexities")
+    add('--seed', type=settings.SEED, help='seed of --sample and of VAT (default: --random_seed)')
+    add('--lm', default='', type=folder.model_file,
+        help="a language model's best.model or run, for perplexities")
     settings.add(group, 'epsilon', 'progress', 'device')
 
     settings.add(parser.add_argument_group('SPGD'), *settings.SPGD, 'use_spgd')
@@ -245,10 +246,9 @@ def main(argv=None):
     flags = make_parser().parse_args(argv)
     _refuse(flags)
     names = choose_methods(flags)
-    paths = settings.per_method(flags.model or flags.load_trained_lstm, names, '--model')
+    paths = settings.model_paths(flags.model or flags.load_trained_lstm, names)
     if not paths:
         raise UserError('--model is missing: give the best.model of a training run')
-    paths = {name: folder.model_file(path) for name, path in paths.items()}
     indices = records.parse_indices(flags.indices) if flags.indices else None
     seed = flags.random_seed if flags.seed is None else flags.seed
     out = flags.out or flags.save_name + '.jsonl'

@@ -11,7 +11,7 @@ from interpretable_adv.runs.files import atomic_write
 
 def make_parser():
     parser = cli.ArgumentParser(prog='python -m interpretable_adv.evaluate', description=__doc__)
-    parser.add_argument('--model', required=True,
+    parser.add_argument('--model', required=True, type=folder.model_file,
                         help='best.model of a training run, or its folder; demo: the embedded one')
     settings.add(parser, 'split')
     parser.add_argument('--predictions', metavar='FILE.csv',
@@ -24,7 +24,7 @@ def make_parser():
 def parse(argv=None):
     """The flags; data flags that are not given are those that the model was trained with."""
     parser = make_parser()
-    model = folder.model_file(parser.parse_args(argv).model)
+    model = parser.parse_args(argv).model
     settings.set_run_defaults(parser, settings.read_run(model), settings.DATA, model)
     flags = parser.parse_args(argv)
     flags.model = model
