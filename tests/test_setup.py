@@ -11,13 +11,14 @@ def test_every_command_has_a_console_script(root):
     scripts = SCRIPT.findall((root / 'setup.py').read_text(encoding='utf-8'))
     assert {module for _, module, _ in scripts} == {
         'interpretable_adv.data.__main__', 'interpretable_adv.train', 'interpretable_adv.evaluate',
-        'interpretable_adv.analysis', 'interpretable_adv.visualize', 'lm.pretrain',
-        'lm.perplexity'}
+        'interpretable_adv.predict', 'interpretable_adv.analysis', 'interpretable_adv.visualize',
+        'lm.pretrain', 'lm.perplexity'}
 
 
 @pytest.mark.parametrize('name', ['interpretable_adv.data.__main__', 'interpretable_adv.train',
-                                  'interpretable_adv.evaluate', 'interpretable_adv.analysis',
-                                  'interpretable_adv.visualize', 'lm.pretrain', 'lm.perplexity'])
+                                  'interpretable_adv.evaluate', 'interpretable_adv.predict',
+                                  'interpretable_adv.analysis', 'interpretable_adv.visualize',
+                                  'lm.pretrain', 'lm.perplexity'])
 def test_console_scripts_run_their_command(monkeypatch, capsys, name):
     module = importlib.import_module(name)
     monkeypatch.setattr('sys.argv', ['spgd', '--no_such_flag'])
