@@ -12,7 +12,7 @@ def test_every_command_has_a_console_script(root):
     assert {module for _, module, _ in scripts} == {
         'interpretable_adv.data.__main__', 'interpretable_adv.train', 'interpretable_adv.evaluate',
         'interpretable_adv.predict', 'interpretable_adv.analysis', 'interpretable_adv.visualize',
-        'lm.pretrain', 'lm.perplexity'}
+        'interpretable_adv.explore', 'lm.pretrain', 'lm.perplexity'}
 
 
 @pytest.mark.parametrize('name', ['interpretable_adv.data.__main__', 'interpretable_adv.train',
