@@ -375,8 +375,15 @@ def outcome(record: Record) -> str:
     words = records.words(record)
     moved = sum(word['norm'] > 0 for word in words)
     parts.append(records.why_nothing_moved(record)
-                 or f'{moved:,} of {len(words):,} words moved')
+                 or f'{moved:,} of {len(words):,} words moved' + _only_the_end(record))
     return '  ·  '.join(parts)
+
+
+def _only_the_end(record: Record) -> str:
+    """Says that what moved is no word."""
+    if any(word['norm'] > 0 for word in records.words(record)):
+        return ''
+    return ', only <eos>' if record['words'][-1]['norm'] > 0 else ''
 
 
 def _footer(canvas: '_Canvas', review: Sequence[Record]) -> None:
