@@ -24,10 +24,6 @@ import tempfile
 import time
 from collections.abc import Callable
 
-for _name in ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS'):
-    os.environ.setdefault(_name, '1')
-
-import interpretable_adv  # noqa: F401  (it comes before the first import of NumPy)
 from experiments import __main__ as experiments
 from experiments.plan import Places
 from interpretable_adv import data, train
@@ -360,6 +356,8 @@ class Result:
 def campaign(writer, points, seed, temporary):
     """Kills a writer at `points` moments: most before operations, every fifth by the clock."""
     generator = random.Random(f'{seed} {writer.name}')
+    for name in ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS'):  # of commands that are started
+        os.environ.setdefault(name, '1')
     tokens.tokenize('once')  # imports what every child would import again
     start, whole = temporary / 'start', temporary / 'whole'
     start.mkdir(parents=True)
