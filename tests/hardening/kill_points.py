@@ -205,8 +205,8 @@ WRITERS = [
     Writer('training', 50, copy_corpus, run_training),
     Writer('language model', 35, copy_corpus, run_language_model),
     Writer('collect', 30, set_up_finished_runs, run_collect),
-    Writer('experiments', 14, set_up_experiment, run_experiment('table3'), whole_group=True),
-    Writer('grid search', 11, set_up_experiment, run_experiment('grid_search'), whole_group=True),
+    Writer('experiments', 15, set_up_experiment, run_experiment('table3'), whole_group=True),
+    Writer('grid search', 12, set_up_experiment, run_experiment('grid_search'), whole_group=True),
 ]
 
 
@@ -391,7 +391,8 @@ def campaign(writer, points, seed, temporary):
 
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
-    parser.add_argument('points', nargs='?', type=int, default=200, help='kills in all')
+    parser.add_argument('points', nargs='?', type=int, default=220,
+                        help='kills in all; some by the clock come too late to count')
     parser.add_argument('--seed', type=int, default=1, help='draws the times')
     parser.add_argument('--only', default='', help='name of one writer')
     flags = parser.parse_args(argv)
