@@ -169,7 +169,7 @@ def test_a_clip_that_never_clips_is_allowed():
 
 @pytest.mark.parametrize('argv, flag', [
     (['--method', 'adv', '--sparsity', '0.5'], '--sparsity'),
-    (['--method', 'adv', '--spars', '0.75'], '--sparsity'),  # typed, although it is the default
+    (['--method', 'adv', '--sparsity', '0.75'], '--sparsity'),  # typed, although it is the default
     (['--method', 'vat', '--spgd_iters', '2'], '--spgd_iters'),
     (['--method', 'iadv', '--sparsity_rank', 'raw'], '--sparsity_rank'),
     (['--method', 'adv', '--update_nearest_batch', '5'], '--update_nearest_batch'),
