@@ -5,7 +5,6 @@ that is not given has the value that the model was trained with.
 """
 import argparse
 import dataclasses
-import json
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +15,7 @@ from interpretable_adv.cli import ArgumentParser, at_least, numbers, share
 from interpretable_adv.errors import UserError
 from interpretable_adv.methods import METHODS, SWITCHES, AttackSettings, trainable
 from interpretable_adv.perturbations import RANKS
-from interpretable_adv.runs import folder
+from interpretable_adv.runs import folder, reading
 from interpretable_adv.runs.distributed import COMMUNICATORS
 
 PRESETS = ('upstream', 'paper')
@@ -227,23 +226,16 @@ def add_method_choice(group: Any) -> None:
 
 # A trained model's own settings -----------------------------------------------------------------
 
+RESTORE = 'restore it, or move the model elsewhere to use it without its settings'
+
+
 def read_run(model: str) -> dict[str, Any]:
     """The settings of the run that a model lies in, from its `args.json`; `{}` without one."""
     path = os.path.join(os.path.dirname(model), folder.SETTINGS)
     try:
-        with open(path, encoding='utf-8') as stream:
-            found = json.load(stream)
-    except FileNotFoundError:
+        return reading.read_json(path, reading.mapping(), RESTORE)
+    except reading.MissingFileError:
         return {}
-    except OSError as error:
-        raise UserError(f'cannot read {path}: {error.strerror}') from error
-    except (ValueError, RecursionError) as error:
-        raise UserError(f'{path} is damaged ({error}): restore it, or move the model elsewhere to '
-                        'use it without its settings') from error
-    if not isinstance(found, dict):
-        raise UserError(f'{path} is damaged: it holds no settings; restore it, or move the model '
-                        'elsewhere to use it without its settings')
-    return found
 
 
 def set_run_defaults(parser: ArgumentParser, run: dict[str, Any], names: Iterable[str],
@@ -273,8 +265,7 @@ def _checked(name: str, value: Any, model: str) -> Any:
 
 def _damaged(name: str, value: Any, model: str) -> UserError:
     path = os.path.join(os.path.dirname(model), folder.SETTINGS)
-    return UserError(f'{path} is damaged: {name} is {value!r}; restore it, or move the model '
-                     'elsewhere to use it without its settings')
+    return UserError(f'{path} is damaged: {name} is {reading.shown(value)}; {RESTORE}')
 
 
 class Reading(NamedTuple):

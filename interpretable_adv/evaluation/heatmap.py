@@ -71,9 +71,12 @@ def ink_on(color: Sequence[float]) -> str:
 
 
 def shown(text: str) -> str:
-    """A token as it can be drawn: control characters become a visible replacement."""
-    drawn = ''.join('\ufffd' if unicodedata.category(character) in ('Cc', 'Co', 'Cs', 'Zl', 'Zp')
-                    else character for character in text)
+    """A text as it can be drawn: control characters become a visible replacement.
+
+    So does the byte order mark, which matplotlib cannot write to a PDF.
+    """
+    drawn = ''.join('\ufffd' if character == '\ufeff' or unicodedata.category(character) in (
+        'Cc', 'Co', 'Cs', 'Zl', 'Zp') else character for character in text)
     return drawn if drawn.strip() else '\u2423'  # an open box for what would be invisible
 
 
@@ -289,7 +292,7 @@ class _Canvas:
              color: str = INK, ha: str = 'left', gid: str | None = None) -> None:
         """A line whose capitals are centred on `y`, so that neighbours share a baseline."""
         baseline = y + 0.36 * size * POINT
-        self.axes.text(x, baseline, fit(text, size, weight, room), fontsize=size, weight=weight,
+        self.axes.text(x, baseline, fit(shown(text), size, weight, room), fontsize=size, weight=weight,
                        color=color, ha=ha, va='baseline', gid=gid, parse_math=False)
 
 
