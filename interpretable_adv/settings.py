@@ -245,11 +245,11 @@ def set_run_defaults(parser: ArgumentParser, run: dict[str, Any], names: Iterabl
     Args:
         run: what `read_run` found next to `model`.
     """
-    parser.set_defaults(**{name: _checked(name, run[name], model) for name in names
+    parser.set_defaults(**{name: checked(name, run[name], model) for name in names
                            if name in run})
 
 
-def _checked(name: str, value: Any, model: str) -> Any:
+def checked(name: str, value: Any, model: str) -> Any:
     """A value of `args.json`, if the flag takes it."""
     flag = FLAGS[name]
     if value is None and flag['default'] is None:

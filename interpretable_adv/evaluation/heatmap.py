@@ -292,8 +292,8 @@ class _Canvas:
              color: str = INK, ha: str = 'left', gid: str | None = None) -> None:
         """A line whose capitals are centred on `y`, so that neighbours share a baseline."""
         baseline = y + 0.36 * size * POINT
-        self.axes.text(x, baseline, fit(shown(text), size, weight, room), fontsize=size, weight=weight,
-                       color=color, ha=ha, va='baseline', gid=gid, parse_math=False)
+        self.axes.text(x, baseline, fit(shown(text), size, weight, room), fontsize=size,
+                       weight=weight, color=color, ha=ha, va='baseline', gid=gid, parse_math=False)
 
 
 def _heading(canvas: '_Canvas', review: Sequence[Record], start: int, stop: int, page: int,

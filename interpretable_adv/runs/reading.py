@@ -84,8 +84,8 @@ def not_utf8(path, line):
 def parse_json(text):
     """The value of a JSON text; ValueError for anything that our own writers never write.
 
-    That is: keys that occur twice, whole numbers beyond 64 bits, halves of surrogate pairs, which no
-    UTF-8 file can hold, and nesting deeper than `DEEPEST`.
+    That is: keys that occur twice, whole numbers beyond 64 bits, halves of surrogate pairs (which
+    no UTF-8 file can hold), and nesting deeper than `DEEPEST`.
     """
     try:
         value = json.loads(text, object_pairs_hook=_unique, parse_int=_whole)
@@ -151,6 +151,12 @@ def number(value, name):
     """A finite number."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
         raise ValueError(f'{name} is {shown(value)}, not a finite number')
+
+
+def real(value, name):
+    """A number that may have overflowed, such as the perplexity of a bad model."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or value != value:
+        raise ValueError(f'{name} is {shown(value)}, not a number')
 
 
 def whole(value, name):

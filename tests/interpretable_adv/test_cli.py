@@ -1,6 +1,7 @@
 """cli.py: one line and exit status 2."""
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -93,3 +94,33 @@ def test_no_warning_of_a_library_reaches_the_terminal(root, code):
                f'import numpy as np; cli.run(lambda argv: {code})')
     done = subprocess.run([sys.executable, '-c', program], cwd=root, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, '', '')
+
+
+def run_failing(capsys, error):
+    def main(argv):
+        raise error
+
+    with pytest.raises(SystemExit) as exit_:
+        cli.run(main)
+    return exit_.value.code, capsys.readouterr().err
+
+
+def test_an_unexpected_exception_asks_for_a_report(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
+    status, line = run_failing(capsys, KeyError('the\nkey'))
+    path, = tmp_path.iterdir()
+    assert status == 1 and line.count('\n') == 1
+    assert line.startswith('error: unexpected KeyError') and 'report' in line and str(path) in line
+    assert 'raise error' in path.read_text() and 'Python 3' in path.read_text()
+
+
+def test_a_defect_is_one_line_also_where_no_file_can_be_written(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path / 'missing'))
+    status, line = run_failing(capsys, ZeroDivisionError())
+    assert status == 1 and line.count('\n') == 1
+    assert 'test_cli.py, line' in line and 'Traceback' not in line
+
+
+def test_too_little_memory_is_one_line(capsys):
+    assert run_failing(capsys, MemoryError()) == (
+        2, 'error: there is not enough memory: choose smaller models or batches\n')
