@@ -65,7 +65,7 @@ def read_predictions(path):
     """labels, predictions: int arrays `(reviews,)` of a predictions.csv, also a compressed one."""
     content = reading.read_bytes(path, _AGAIN)
     try:
-        if path.endswith('.gz'):
+        if os.fspath(path).endswith('.gz'):
             with gzip.open(io.BytesIO(content)) as stream:
                 content = stream.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:

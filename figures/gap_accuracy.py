@@ -44,10 +44,15 @@ RESULT = reading.fields({'test_accuracy': reading.number})
 
 def table_of(score):
     """The form of a file of lm.perplexity that has a reading."""
-    return reading.fields({'rows': reading.items(reading.fields({
-        'method': reading.text, 'model': reading.text,
-        'scores': reading.fields({score: reading.fields(
-            {'gap': reading.number, 'flipped': reading.number})})}))})
+    attacked = reading.fields({'model': reading.text, 'scores': reading.fields(
+        {score: reading.fields({'gap': reading.number, 'flipped': reading.number})})})
+
+    def row(value, name):
+        reading.fields({'method': reading.text})(value, name)
+        if value['method'] != 'none':
+            attacked(value, name)
+
+    return reading.fields({'rows': reading.items(row)})
 
 
 def collect(paths, score, runs=()):
