@@ -51,12 +51,14 @@ class ArgumentParser(argparse.ArgumentParser):
         raise UserError(f'{message} (see {self.prog} --help)')
 
 
-def at_least(minimum, kind=int):
-    """A flag's type: a number that is not below `minimum`."""
+def at_least(minimum, kind=int, at_most=math.inf):
+    """A flag's type: a number between `minimum` and `at_most`."""
     def parse(text):
         value = kind(text)
         if not value >= minimum:
             raise argparse.ArgumentTypeError(f'{text} is less than {minimum}')
+        if value > at_most:
+            raise argparse.ArgumentTypeError(f'{text} is more than {at_most}')
         return value
     parse.__name__ = kind.__name__
     return parse

@@ -51,7 +51,7 @@ def _action(help: str, *names: str, on: bool = True, **more: Any) -> dict[str, A
             'names': names, **more}
 
 
-COUNT, SIZE, AMOUNT = at_least(0), at_least(1), at_least(0, float)
+COUNT, SIZE, AMOUNT = at_least(0), at_least(1), at_least(0, float, at_most=1e9)
 
 # Keys are the names behind `--`. Defaults are upstream's where upstream has the flag.
 FLAGS: dict[str, dict[str, Any]] = {
@@ -130,7 +130,7 @@ FLAGS: dict[str, dict[str, Any]] = {
         '(default: 50 for SPGD and preset paper, else 0)', metavar='N'),
     'online_nn': _switch(0, 'new neighbours in every step'),
     'sparsity': _number(share, 0.75, 'σ, share of the words that stay in place'),
-    'spgd_iters': _number(SIZE, 1, 'M, gradient steps'),
+    'spgd_iters': _number(at_least(1, at_most=10_000), 1, 'M, gradient steps'),
     'spgd_step': _number(AMOUNT, None, 'size of a gradient step (default: ε)'),
     'spgd_toward_only': _own_switch('do not move words whose K cosines are all negative'),
     'sparsity_rank': _choice(RANKS, 'raw', 'which norm ranks the words'),

@@ -199,8 +199,13 @@ def _is_numbering(arrays, n_class):
     if {name: (array.dtype.str[1:], array.ndim) for name, array in arrays.items()} != kinds:
         return False
     flat, counts, labels = arrays['flat'], arrays['counts'], arrays['labels']
-    n_words = np.count_nonzero(arrays['words'] == ord('\n')) + 1
-    return (len(counts) == 4 and counts.min() >= 0
+    try:
+        words = arrays['words'].tobytes().decode('utf-8').split('\n')
+    except UnicodeDecodeError:
+        return False
+    n_words = len(words)
+    return (words[:2] == SPECIALS and len(set(words)) == n_words
+            and len(counts) == 4 and counts.min() >= 0
             and counts.sum() == len(flat) - np.count_nonzero(flat)
             and counts[1:].sum() == len(labels) and len(flat) > 0 and flat[-1] == EOS
             and 0 <= flat.min() <= flat.max() < n_words

@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 
 from interpretable_adv.errors import UserError
-from interpretable_adv.runs.reading import open_regular
+from interpretable_adv.runs.reading import brief, open_regular
 
 ADVICE = 'use another copy'
 # Arrays may be this many times larger than their file. Floats of a trained model hardly shrink; a
@@ -69,7 +69,7 @@ def _read(path, advice, choose):
         except MemoryError as error:
             raise UserError(f'{path} holds more than fits into memory; {advice}') from error
         except _DAMAGES as error:
-            raise UserError(f'{path} is damaged or truncated ({error}); {advice}') from error
+            raise UserError(f'{path} is damaged or truncated ({brief(error)}); {advice}') from error
     raise UserError(f'{path} is neither an HDF5 nor an npz file; give a trained model')
 
 

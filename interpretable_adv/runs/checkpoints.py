@@ -128,7 +128,8 @@ def _difference(wanted, found):
     if missing:
         parts.append(f'it lacks {", ".join(missing[:3])}{" …" if len(missing) > 3 else ""}')
     if extra:
-        parts.append(f'it has the unknown {", ".join(extra[:3])}{" …" if len(extra) > 3 else ""}')
+        shown = ', '.join(name if len(name) < 60 else name[:60] + '…' for name in extra[:3])
+        parts.append(f'it has the unknown {shown}{" …" if len(extra) > 3 else ""}')
     return ' and '.join(parts)
 
 
@@ -240,7 +241,7 @@ def load_snapshot(path, trainer, settings, free=()):
         _check_progress(trainer)
         _set_random_state({name: arrays[f'random/{name}'] for name in _random_state()})
     except (KeyError, ValueError, TypeError) as error:
-        raise UserError(f'{path} is not a snapshot of such a run ({error}); {AGAIN}') from error
+        raise UserError(f'{path} is not a snapshot of such a run ({reading.brief(error)}); {AGAIN}') from error
     if before != kernels.arithmetic():
         print(f'{path} was written with the arithmetic of {before}, this run continues with that '
               f'of {kernels.arithmetic()}: its bits will differ from a run in one go',
@@ -348,7 +349,10 @@ def _check_progress(trainer):
     updater = trainer.updater
     counts = {'the updater': updater.iteration}
     for name in updater._optimizers:
-        counts[f'the optimizer {name}'] = updater.get_optimizer(name).t
+        optimizer = updater.get_optimizer(name)
+        counts[f'the optimizer {name}'] = optimizer.t
+        if not 0 <= optimizer.epoch <= updater.epoch:
+            raise ValueError(f'the optimizer {name} is in epoch {optimizer.epoch}')
     for name in updater._iterators:
         iterator = updater.get_iterator(name)
         if hasattr(iterator, 'iteration'):  # Chainer's own do not count

@@ -132,7 +132,7 @@ def read_json(path, form, advice):
         value = parse_json(content.decode('utf-8'))
         form(value, 'it')
     except ValueError as error:
-        raise UserError(f'{path} is damaged ({error}); {advice}') from error
+        raise UserError(f'{path} is damaged ({brief(error)}); {advice}') from error
     return value
 
 
@@ -221,3 +221,9 @@ def shown(value):
     except RecursionError:
         described = type(value).__name__
     return described if len(described) <= 40 else described[:37] + '…'
+
+
+def brief(error):
+    """What an exception says, cut to a bearable length: damaged files hold long names."""
+    message = str(error)
+    return message if len(message) <= 200 else message[:200] + '…'

@@ -119,8 +119,8 @@ def _read_damaged(name, number, source, place):
     target = targets.TARGETS[name]()
     shutil.rmtree(place)
     shutil.copytree(source, place)
-    must_refuse = target.damage(random.Random(f'{name} {number}'), place)
     try:
+        must_refuse = target.damage(random.Random(f'{name} {number}'), place)
         target.read(place)
     except UserError as error:
         message = ' '.join(str(error).split())
