@@ -305,9 +305,9 @@ def read_reading(run: dict[str, Any], model: str, words: Sequence[str], n_class:
         if not isinstance(n_train, int) or not 0 < n_train <= len(words) - len(data.SPECIALS):
             raise _damaged('train_vocab_size', n_train, model)
         n_train += len(data.SPECIALS)
-    lower = (_checked('lower', run['lower'], model) if 'lower' in run
+    lower = (checked('lower', run['lower'], model) if 'lower' in run
              else all(word == word.lower() for word in words))
-    ignore_unk = _checked('ignore_unk', run.get('ignore_unk', 1), model)
+    ignore_unk = checked('ignore_unk', run.get('ignore_unk', 1), model)
     return Reading(names, tokenizer, bool(lower), bool(ignore_unk), n_train)
 
 

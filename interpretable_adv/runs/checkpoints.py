@@ -241,7 +241,8 @@ def load_snapshot(path, trainer, settings, free=()):
         _check_progress(trainer)
         _set_random_state({name: arrays[f'random/{name}'] for name in _random_state()})
     except (KeyError, ValueError, TypeError) as error:
-        raise UserError(f'{path} is not a snapshot of such a run ({reading.brief(error)}); {AGAIN}') from error
+        raise UserError(f'{path} is not a snapshot of such a run ({reading.brief(error)}); '
+                        f'{AGAIN}') from error
     if before != kernels.arithmetic():
         print(f'{path} was written with the arithmetic of {before}, this run continues with that '
               f'of {kernels.arithmetic()}: its bits will differ from a run in one go',

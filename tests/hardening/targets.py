@@ -16,7 +16,6 @@ from interpretable_adv.data import custom, imdb, text_files
 from interpretable_adv.nn import kernels
 from interpretable_adv.runs import checkpoints, extensions, files
 from lm import nets as lm_nets
-from lm import streams
 from tests import test_old_runs
 from tests.experiments import finished_runs
 from tests.hardening import mutations
@@ -232,7 +231,7 @@ class Vocabulary(OfOneFile):
         path = folder / self.name
         if path.exists():  # without one, only the number of words is known
             assert path.read_bytes() == '\n'.join([*self.words, '']).encode()
-            assert streams.read_vocabulary(path) == self.words
+            assert data.read_vocabulary(path) == self.words
 
 
 class UpstreamCorpus(OfOneFile):
