@@ -424,7 +424,7 @@ def _set_attack_defaults(parser: ArgumentParser, method: str, run: dict[str, Any
     set_run_defaults(parser, run, [flag for flag in ATTACK.values() if flag != 'xi_var'], model)
     if trained_epsilon:
         parser.set_defaults(xi_var=row.epsilon or 0.0)
-        if run.get('method') in {method, row.control_of} - {None}:
+        if run.get('method') in [name for name in (method, row.control_of) if name]:
             set_run_defaults(parser, run, ['xi_var'], model)
 
 

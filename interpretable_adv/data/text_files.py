@@ -126,7 +126,7 @@ def _check_manifest(description, name):
     named = [entry[kind] for entry in entries.values() for kind in ('reviews', 'labels')
              if kind in entry]
     for file in named:
-        if os.path.basename(file) != file or not file:
+        if os.path.basename(file) != file or not 0 < len(file) < 256:
             raise ValueError(f'the file {reading.shown(file)} is outside the folder')
     if len(set(named)) != len(named):
         raise ValueError('it names a file twice')

@@ -47,6 +47,8 @@ BINARY_LABELS = ('negative', 'positive')  # the classes of IMDB, in upstream's o
 
 MOST_CLASSES = 1000  # without names
 MOST_REVIEWS = 1 << 31
+LARGEST_COSINE = 1.01  # of rounded vectors
+LARGEST_NUMBER = 1e30
 
 _CLASSES = ('label', 'prediction', 'prediction_adv')
 _INTEGERS = ('index', *_CLASSES)
@@ -278,7 +280,7 @@ def _check_word(word: Any) -> None:
             raise ValueError(f'{name} is missing or not text')
     if word.get('norm') is None:
         raise ValueError('norm is missing')
-    reading.number(word['norm'], 'norm')
+    _check_number(word['norm'], 'norm')
     if word['norm'] < 0:
         raise ValueError('norm is negative')
     for name in _WORD_NUMBERS:
@@ -290,8 +292,14 @@ def _check_word(word: Any) -> None:
         raise ValueError('neighbors contains something other than words')
     if cosines and len(cosines) != len(neighbors):
         raise ValueError(f'{len(neighbors)} neighbors but {len(cosines)} cosines')
-    for cosine in cosines:
-        reading.number(cosine, 'a cosine')
+    for cosine in (*cosines, word.get('max_cosine') or 0):
+        _check_number(cosine, 'a cosine')
+        if cosine is None or abs(cosine) > LARGEST_COSINE:
+            raise ValueError(f'a cosine is {cosine}')
 
 
-_check_number = reading.optional(reading.number)
+def _check_number(value: Any, name: str) -> None:
+    if value is not None:
+        reading.number(value, name)
+        if abs(value) > LARGEST_NUMBER:
+            raise ValueError(f'{name} is {value}')

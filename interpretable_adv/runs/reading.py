@@ -115,7 +115,7 @@ def _unique(pairs):
 
 
 def _whole(digits):
-    if len(digits) > 19 or not -2 ** 63 <= int(digits) < 2 ** 63:
+    if len(digits) > 20 or not -2 ** 63 <= int(digits) < 2 ** 63:
         raise ValueError(f'{digits[:20]}… is too large a number')
     return int(digits)
 

@@ -133,6 +133,8 @@ def _places(value):
 def other_arrays(random, array):
     """An array that cannot be meant, instead of a float array with a shape."""
     array = np.asarray(array)
+    if array.dtype.kind in 'US':
+        return random.choice([np.zeros(3, 'f'), array[..., None], np.array('{}'), np.array(b'x')])
     broken = array.astype(np.float64) if array.dtype.kind == 'f' else array.astype('f')
     if broken.size:
         broken.reshape(-1)[random.randrange(broken.size)] = random.choice(
@@ -262,7 +264,7 @@ def hdf5(random, path):
         elif kind == 7:
             file.create_group(name)
         elif kind == 8:
-            file[name] = random.choice([np.array(['a', 'b'], h5py.string_dtype()), 'text', b'\0'])
+            file[name] = random.choice([np.array(['a', 'b'], h5py.string_dtype()), 'text'])
         elif kind == 9:
             file[name] = np.zeros(array.shape, [('a', 'f'), ('b', 'i')])
         else:
