@@ -339,9 +339,10 @@ _LOG = reading.items(reading.fields({'epoch': reading.whole, 'iteration': readin
 def _check_summary(arrays, prefix):
     names = reading.parse_json(str(arrays[prefix + '_names']))
     reading.items(reading.text)(names, prefix + '_names')
-    parts = {match[2] for match in map(_SUMMARY.fullmatch, arrays)
+    parts = {(match[2], match[3]) for match in map(_SUMMARY.fullmatch, arrays)
              if match and match[1] == prefix}
-    if parts != {str(index) for index in range(len(names))} or len(set(names)) != len(names):
+    wanted = {(str(index), part) for index in range(len(names)) for part in ('_x', '_x2', '_n')}
+    if parts != wanted or len(set(names)) != len(names):
         raise ValueError(f'{prefix} has other sums than names')
 
 

@@ -151,7 +151,15 @@ class Snapshot(OfOneFile):
     def damage(self, random, folder):
         if random.random() < 0.4:
             return self._change_number(random, folder / self.name)
-        return super().damage(random, folder)
+        found = super().damage(random, folder)
+        if found and not (folder / self.name).is_symlink():
+            with contextlib.suppress(Exception):  # a run may be resumed with other extensions
+                names, before = (set(np.load(path).files) for path in (
+                    folder / self.name, OLD / self.kind / 'snapshot.npz'))
+                if names != before and all(
+                        name.startswith('trainer/extension_triggers/') for name in names ^ before):
+                    return None
+        return found
 
     def _change_number(self, random, path):
         """Counts, positions and orders that no run could be at."""

@@ -29,7 +29,8 @@ def test_npz_files_are_read_as_numpy_reads_them(tmp_path, save):
 
 def write_member(path, header, data=b'', **options):
     with zipfile.ZipFile(path, 'w', **options) as file:
-        file.writestr('a.npy', b'\x93NUMPY\x01\x00' + struct.pack('<H', len(header)) + header + data)
+        length = struct.pack('<H', len(header))
+        file.writestr('a.npy', b'\x93NUMPY\x01\x00' + length + header + data)
 
 
 @pytest.mark.parametrize('descr, shape', [

@@ -168,7 +168,8 @@ def test_a_damaged_vocabulary_is_refused(saved, change, part):
         nets.load_classifier(saved, words)
 
 
-@pytest.mark.parametrize('content, part', [(b'w0\n\xff\n', 'line 2: not UTF-8'), (None, 'a folder')])
+@pytest.mark.parametrize('content, part', [
+    (b'w0\n\xff\n', 'line 2: not UTF-8'), (None, 'a folder')])
 def test_a_vocabulary_that_is_no_text_is_refused(saved, content, part):
     path = saved.parent / 'vocab.txt'
     path.mkdir() if content is None else path.write_bytes(content)
@@ -261,7 +262,8 @@ def nan(array):
     ('updater/iteration', lambda a: a + 5, 'is at step'),
     ('neighbors/rows', lambda a: a + 10 ** 6, 'no word'),
     ('neighbors/known', lambda a: a.astype('u1'), 'type uint8'),
-    ('EpochLog/_log', lambda a: '[' * 10 ** 5, 'nested'), ('EpochLog/_log', lambda a: '[3]', 'object'),
+    ('EpochLog/_log', lambda a: '[' * 10 ** 5, 'nested'),
+    ('EpochLog/_log', lambda a: '[3]', 'object'),
     ('EpochLog/_summary/_names', lambda a: '["a"]', 'other sums'),
     ('settings', lambda a: '5', 'not an object'), ('settings', lambda a: np.zeros(3), 'settings')])
 def test_a_snapshot_that_no_run_could_write_is_refused(resume, name, change, part):
