@@ -31,6 +31,11 @@ if [ -x .venv/bin/python ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; the
     exit 0
 fi
 
+for folder in . .venv; do
+    [ ! -e "$folder" ] || [ -w "$folder" ] \
+        || fail "$PWD is read-only, so .venv cannot be made there; copy the checkout to a folder" \
+                "that you can write to"
+done
 python=$(find_python)
 if ! .venv/bin/python -c 'import pip' 2>/dev/null; then
     echo "Setting up .venv with $("$python" -V) (once, about a minute) ..."

@@ -117,8 +117,12 @@ def lm_job(preset, places, seed):
 
 
 def classifier_arguments(preset, method, seed):
-    return presets.arguments({**preset.merged('train', method),
-                              'method': METHODS[method].trained_by, 'random_seed': seed})
+    flags = {**preset.merged('train', method), 'method': METHODS[method].trained_by,
+             'random_seed': seed}
+    # [train] is for all methods: each takes what concerns it.
+    for name in settings.unused(flags, [METHODS[METHODS[method].trained_by]]):
+        del flags[name]
+    return presets.arguments(flags)
 
 
 def classifier_settings(preset, method, seed):

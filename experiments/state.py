@@ -5,6 +5,7 @@ import json
 import os
 
 from interpretable_adv import data, train
+from interpretable_adv.data import text_files
 from interpretable_adv.errors import UserError
 from interpretable_adv.evaluation.readings import READINGS
 from interpretable_adv.methods import METHODS
@@ -125,7 +126,7 @@ def look(job, plan, jobs_folder):
     record = read_json(record_path(jobs_folder, job), 'job') or {}
     if job.trains:
         return _look_at_training(job, plan, record)
-    if not _has_outputs(job):
+    if not _has_outputs(job) or text_files.is_incomplete(job.folder):
         return State(NEW)
     if job.name == 'data':
         return State(DONE)

@@ -110,13 +110,13 @@ def draw(axes, points, score, show_paper=False):
 
 
 def make_figure(points, score='continuous', show_paper=False):
-    """One panel with its legend beside it."""
+    """One panel with its legend below it, so that the points have the whole width."""
     with matplotlib.rc_context({**pictures.STYLE, 'font.size': 8}):
-        figure = Figure(figsize=(6.4, 3.4), layout='constrained')
+        figure = Figure(figsize=(6.4, 4.2), layout='constrained')
         FigureCanvasAgg(figure)
         axes = draw(figure.subplots(), points, score, show_paper)
         handles, labels = axes.get_legend_handles_labels()
-        figure.legend(handles, labels, loc='outside right upper', frameon=False)
+        figure.legend(handles, labels, loc='outside lower center', ncols=2, frameon=False)
     return figure
 
 

@@ -196,6 +196,12 @@ def project(raw: Array, directions: Array, toward_only: bool = False) -> tuple[A
     return size[:, None] * directions[words, chosen], chosen
 
 
+def n_kept(lengths: Any, sparsity: float) -> np.ndarray:
+    """⌊(1 − σ) N⌋, how many of N words are kept; elementwise for several reviews."""
+    # Rounding first: (1 − 0.9) · 10 is 0.99999… in floating point, but keeps one word.
+    return np.floor(np.round((1 - sparsity) * np.asarray(lengths), 6)).astype(np.int64)
+
+
 def kept_positions(raw: Array, lengths: Lengths, sparsity: float) -> Array:
     """Which words keep their perturbation: per review the ⌊(1 − σ) N⌋ of largest `|r_i|²`.
 
@@ -212,10 +218,9 @@ def kept_positions(raw: Array, lengths: Lengths, sparsity: float) -> Array:
     order = xp.lexsort(xp.stack([
         xp.arange(len(raw), dtype='d'), -_sum_of_squares(raw)[:, 0].astype('d'),
         _review_of_word(xp, lengths).astype('d')]))
-    # Rounding first: (1 − 0.9) · 10 is 0.99999… in floating point, but keeps one word.
-    n_kept = np.floor(np.round((1 - sparsity) * np.asarray(lengths), 6)).astype(np.int64)
     starts = np.cumsum(lengths) - lengths
-    first = np.concatenate([np.arange(start, start + n) for start, n in zip(starts, n_kept)])
+    first = np.concatenate([np.arange(start, start + n)
+                            for start, n in zip(starts, n_kept(lengths, sparsity))])
     return xp.sort(order[xp.asarray(first)])
 
 

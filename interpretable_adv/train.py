@@ -67,6 +67,9 @@ def parse(argv=None):
         if rows[0].epsilon is not None and len(rows) == 1:
             parser.set_defaults(xi_var=rows[0].epsilon)
         flags = parser.parse_args(argv)
+    if flags.method is not None:  # upstream's switches take any flag, as they always did
+        for name in settings.unused(cli.typed(make_parser(), argv), rows):
+            raise UserError(f'--{name} has no effect on --method {flags.method}: leave it out')
     flags.method = '+'.join(row.name for row in rows)
     for row in rows:
         for name, value in zip(SWITCHES, row.switches or ()):
@@ -111,6 +114,8 @@ def _refuse(flags):
                         'and give it as --data_dir')
     if flags.dropout == 1:
         raise UserError('--dropout 1 would drop everything: give a ratio below 1')
+    if flags.clip == 0:
+        raise UserError('--clip 0 would stop all learning: give a positive norm')
 
 
 # 2. Data, 3. model --------------------------------------------------------------------------
@@ -121,6 +126,16 @@ def load_corpus(flags):
         if not len(getattr(corpus, name).labels):
             raise UserError(f'{flags.data_dir} has no {name} reviews; prepare it again')
     return corpus
+
+
+def _check_memory(flags, corpus):
+    words = len(corpus.train.sequences.flat) / len(corpus.train.labels)  # of a review
+    memory.check(
+        memory.lstm_numbers(corpus.n_vocab, flags.emb_dim, flags.hidden_dim, flags.n_layers)
+        + flags.hidden_dim * flags.hidden_cls_dim,
+        memory.kept_per_word(flags.emb_dim, flags.hidden_dim, flags.n_layers)
+        * words * min(flags.batchsize, len(corpus.train.labels)),
+        '--emb_dim, --hidden_dim, --n_layers or --batchsize')
 
 
 def build_model(flags, corpus):
@@ -229,7 +244,8 @@ class Accuracy(extension.Extension):
 def main(argv=None):
     flags = parse(argv)
     with distributed.join(flags.communicator, flags.out, flags.random_seed) as team:
-        run(flags, team)
+        with folder.claim(flags.out, team.writes):
+            run(flags, team)
 
 
 def run(flags, team=distributed.ALONE):
@@ -243,6 +259,7 @@ def run(flags, team=distributed.ALONE):
     distributed.check_device(flags.communicator, device)
     devices.seed(device, flags.random_seed)
     corpus = load_corpus(flags)
+    _check_memory(flags, corpus)
     model = build_model(flags, corpus)
     model.to_device(device)
 

@@ -11,7 +11,7 @@ from interpretable_adv import cli, data, paper, settings
 from interpretable_adv.errors import UserError
 from interpretable_adv.nn.adam import Adam, GradientClipping
 from interpretable_adv.runs import checkpoints, devices, distributed, extensions, folder, memory
-from interpretable_adv.runs.files import make_directory, write_json
+from interpretable_adv.runs.files import atomic_write, make_directory, write_json
 from interpretable_adv.runs.progress import MODES, duration
 from lm import evaluation, streams
 from lm.extensions import (
@@ -122,6 +122,14 @@ def load_texts(flags):
     return text
 
 
+def _check_memory(flags, n_vocab):
+    memory.check(
+        memory.lstm_numbers(n_vocab, flags.n_units_word, flags.unit, flags.layer),
+        memory.kept_per_word(flags.n_units_word, flags.unit, flags.layer)
+        * flags.batchsize * flags.bproplen,
+        '--unit, --n-units-word, --layer, --batchsize or --bproplen')
+
+
 def build_model(flags, n_vocab):
     return RNNForLM(
         n_vocab, flags.unit, flags.n_units_word, flags.layer, flags.dropout,
@@ -207,7 +215,9 @@ def resume(flags, trainer, identity, team):
         make_directory(flags.out)
         for name in (folder.MODEL, folder.STEPS):
             if os.path.exists(os.path.join(source, name)):
-                shutil.copyfile(os.path.join(source, name), os.path.join(flags.out, name))
+                with (open(os.path.join(source, name), 'rb') as original,
+                      atomic_write(os.path.join(flags.out, name), 'wb') as copy):
+                    shutil.copyfileobj(original, copy)
 
 
 # 6. All together ------------------------------------------------------------------------------
@@ -215,7 +225,8 @@ def resume(flags, trainer, identity, team):
 def main(argv=None):
     flags = parse(argv)
     with distributed.join(flags.communicator, flags.out, flags.random_seed) as team:
-        run(flags, team)
+        with folder.claim(flags.out, team.writes):
+            run(flags, team)
 
 
 def run(flags, team=distributed.ALONE):
@@ -232,6 +243,7 @@ def run(flags, team=distributed.ALONE):
     distributed.check_device(flags.communicator, device)
     devices.seed(device, flags.random_seed)
     text = load_texts(flags)
+    _check_memory(flags, len(text.words))
     model = build_model(flags, len(text.words))
     model.to_device(device)
 

@@ -3,13 +3,13 @@ import numpy as np
 
 from interpretable_adv.errors import UserError
 from interpretable_adv.runs.arrays import read_arrays
-from interpretable_adv.runs.files import atomic_write
+from interpretable_adv.runs.files import ForZip, atomic_write
 
 
 def write(path, key, **arrays):
     """Stores arrays under `key`, the hash of what they were made from."""
     with atomic_write(path, 'wb') as stream:
-        np.savez(stream, key=np.array([key, *arrays]), **arrays)
+        np.savez(ForZip(stream), key=np.array([key, *arrays]), **arrays)
 
 
 def read(path, key):

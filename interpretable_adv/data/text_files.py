@@ -9,7 +9,6 @@ import io
 import json
 import os
 import shutil
-import tempfile
 
 from interpretable_adv.data import tokens
 from interpretable_adv.errors import UserError
@@ -25,6 +24,11 @@ MANIFEST = 'corpus.json'
 # What a run's args.json says of its corpus, besides the flags it was read with.
 DESCRIPTION = ('label_names', 'tokenizer', 'train_vocab_size')
 PREPARE_AGAIN = 'prepare the corpus again'
+OWN_FILES = ('corpus_train.txt', 'corpus_train_labels.txt', 'corpus_dev.txt',
+             'corpus_dev_labels.txt', 'corpus_test.txt', 'corpus_test_labels.txt',
+             'corpus_unlabeled.txt')
+STAGING = '.prepare'  # folder of files that are being written
+INCOMPLETE = '.prepare.incomplete'  # marks a folder whose files are being replaced
 
 
 class TextFile:
@@ -57,9 +61,22 @@ def open_corpus(directory, use_unlabeled=True):
         raise UserError(f'no data folder {directory}: make one with '
                         '`python -m interpretable_adv.data prepare`')
     manifest = os.path.join(directory, MANIFEST)
-    if os.path.exists(manifest):
-        return _open_own(directory, manifest, use_unlabeled)
-    return _open_upstream(directory, use_unlabeled)
+    _refuse_incomplete(directory)
+    found = (_open_own(directory, manifest, use_unlabeled) if os.path.exists(manifest)
+             else _open_upstream(directory, use_unlabeled))
+    _refuse_incomplete(directory)  # files may have been replaced while we read
+    return found
+
+
+def is_incomplete(directory):
+    """Whether a running or a killed `prepare` has begun to replace the files of a folder."""
+    return os.path.lexists(os.path.join(directory, INCOMPLETE))
+
+
+def _refuse_incomplete(directory):
+    if is_incomplete(directory):
+        raise UserError(f'{directory} is incomplete, because preparing it was interrupted or has '
+                        'not ended yet: run the same `prepare` command again')
 
 
 def describe(directory):
@@ -204,65 +221,42 @@ def _write_lines(path, lines):
 
 @contextlib.contextmanager
 def _all_or_none(directory):
-    """Yields a temporary folder whose files move into `directory` when the block succeeds.
+    """Yields a folder whose files replace those of `directory` when the block succeeds.
 
-    When the block or a move fails, `directory` is as it was: files already replaced come back,
-    and newly created folders are removed.
+    When the block fails, `directory` is as it was. While files are replaced, the marker
+    `INCOMPLETE` is there, and `open_corpus` refuses the folder; a process that is killed then
+    leaves it, until the corpus is prepared again.
     """
-    made = _first_missing(directory)
-    files.make_directory(directory)
-    folder = None
+    staging = os.path.join(directory, STAGING)
     try:
-        folder = tempfile.mkdtemp(dir=directory, prefix='.prepare.')
-        yield folder
-        _move_all(folder, directory)
-    except BaseException as error:
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
-        _remove_empty(directory, made)
-        if isinstance(error, OSError):
-            raise UserError(f'cannot write to {directory}: {error.strerror or error}') from error
-        raise
-    shutil.rmtree(folder, ignore_errors=True)
+        with files.locked(directory, '--data_dir'):
+            shutil.rmtree(staging, ignore_errors=True)  # of a process that was killed
+            os.mkdir(staging)
+            try:
+                yield staging
+                _publish(staging, directory)
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
+    except OSError as error:
+        raise UserError(f'cannot write to {directory}: {error.strerror or error}') from error
 
 
-def _move_all(folder, directory):
-    """Moves all files of `folder` up into `directory`; on failure puts the old ones back."""
-    names = sorted(os.listdir(folder))
-    old = os.path.join(folder, 'old')
-    os.mkdir(old)
-    moved = []
-    try:
-        for name in names:
-            target = os.path.join(directory, name)
-            if os.path.isdir(target):
-                raise OSError(None, f'{name} is a folder')
-            if os.path.lexists(target):
-                os.replace(target, os.path.join(old, name))
-            os.replace(os.path.join(folder, name), target)
-            moved.append(name)
-    except BaseException:
-        for name in moved:
-            os.unlink(os.path.join(directory, name))
-        for name in os.listdir(old):
-            os.replace(os.path.join(old, name), os.path.join(directory, name))
-        raise
-
-
-def _first_missing(directory):
-    """The topmost folder that has to be made so that `directory` exists, or None."""
-    directory, missing = os.path.abspath(directory), None
-    while not os.path.lexists(directory):
-        missing, directory = directory, os.path.dirname(directory)
-    return missing
-
-
-def _remove_empty(directory, top):
-    """Removes `directory` and its parents up to `top`, as long as they are empty."""
-    directory = os.path.abspath(directory)
-    while top is not None and directory.startswith(top):
-        try:
-            os.rmdir(directory)
-        except OSError:
-            return
-        directory = os.path.dirname(directory)
+def _publish(staging, directory):
+    """Moves the files of `staging` into `directory`, in place of the corpus that is there."""
+    names = sorted(os.listdir(staging))
+    for name in names:
+        if os.path.isdir(os.path.join(directory, name)):
+            raise OSError(None, f'{name} is a folder')
+    marker = os.path.join(directory, INCOMPLETE)
+    with files.atomic_write(marker) as stream:
+        stream.write('Files of two corpora may be mixed here: prepare the corpus again.\n')
+    if os.path.exists(os.path.join(directory, MANIFEST)):  # an own corpus with other splits
+        for name in set(OWN_FILES) - set(names):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(directory, name))
+    for name in names:
+        os.replace(os.path.join(staging, name), os.path.join(directory, name))
+    os.rmdir(staging)
+    files.sync_directory(directory)
+    os.unlink(marker)
+    files.sync_directory(directory)

@@ -1,4 +1,5 @@
 """Texts as a classifier reads them: words → ids, which words it does not know, and back to text."""
+import collections
 import dataclasses
 
 import numpy as np
@@ -24,6 +25,11 @@ class Text:
     ids: np.ndarray
     spans: list
     unknown: list
+
+    @property
+    def known(self):
+        """How many words the model knows."""
+        return int((self.ids > UNK).sum())
 
     def replace(self, ids, words):
         """The text with other words in place of those that changed; all else stays.
@@ -68,6 +74,22 @@ class TextReader:
             ids.append(UNK if number is None else number)
             spans.append((start, stop))
         return Text(text, np.array([*ids, EOS], np.int32), spans, unknown)
+
+
+def describe_unknown(known, unknown, shown=10):
+    """One line on the words that a model does not know, or '' if it knows all.
+
+    Args:
+        known: how many words it knows.
+        unknown: iterable of those that it does not.
+    """
+    counts = collections.Counter(unknown)
+    if not counts:
+        return ''
+    most = [f'{word} ({count:,})' if count > 1 else word
+            for word, count in counts.most_common(shown)]
+    return (f'{counts.total():,} of {known + counts.total():,} words are unknown to the model'
+            + (', most often ' if len(counts) > shown else ': ') + ', '.join(most))
 
 
 def from_ids(ids, words):

@@ -9,7 +9,8 @@
     correct          optional, whether `prediction` is right (upstream skips reviews where not);
                      absent where no label was given and `label` is the prediction
     label_names      optional, the classes' names in order
-    epsilon          optional, the step size of the attack
+    epsilon          optional, the step size of the attack; `k`, `sparsity`, `iterations`,
+                     `toward_only`: where its method has them
     perplexity       optional, object with any of clean, continuous, nearest, direction
     probability, probability_adv
                      optional, the classifier's probability of the right class before and after
@@ -34,7 +35,8 @@ from typing import Any
 
 import numpy as np
 
-from interpretable_adv.data import Text
+from interpretable_adv import perturbations
+from interpretable_adv.data import EOS, SPECIALS, Text
 from interpretable_adv.errors import UserError
 from interpretable_adv.evaluation.reviews import AttackedReview, probabilities
 from interpretable_adv.methods import METHODS
@@ -45,6 +47,7 @@ Record = dict[str, Any]
 DIGITS = 6  # of the numbers in a record; float32 holds no more
 BINARY_LABELS = ('negative', 'positive')  # the classes of IMDB, in upstream's order
 
+SETTINGS = ('epsilon', 'k', 'sparsity', 'iterations')  # of the attack, where its method has them
 MOST_CLASSES = 1000  # without names
 MOST_REVIEWS = 1 << 31
 LARGEST_COSINE = 1.01  # of rounded vectors
@@ -83,7 +86,7 @@ def make_record(review: AttackedReview, index: int, words: Sequence[str],
     if review.is_labeled:
         record['correct'] = prediction == review.label
     record.update(
-        label_names=list(label_names), epsilon=review.epsilon,
+        label_names=list(label_names), **_settings(review),
         probability=_probability(review.logits, review.label),
         probability_adv=_probability(review.logits_adv, review.label),
         words=[dict(zip(columns, row)) for row in zip(*columns.values())])
@@ -92,6 +95,13 @@ def make_record(review: AttackedReview, index: int, words: Sequence[str],
     if review.perplexity is not None:
         record['perplexity'] = review.perplexity
     return record
+
+
+def _settings(review: AttackedReview) -> Record:
+    """The values of `SETTINGS` that the attack depends on."""
+    of_method = 'epsilon', *METHODS[review.method].settings
+    found = {name: getattr(review.settings, name) for name in SETTINGS if name in of_method}
+    return {**found, 'toward_only': True} if review.settings.toward_only else found
 
 
 def _rounded(array: np.ndarray) -> list:
@@ -219,6 +229,30 @@ def is_flipped(record: Record) -> bool:
     return record['prediction'] != record['prediction_adv']
 
 
+def words(record: Record) -> list[Record]:
+    """The words without the end of the text, which is attacked like a word but is none."""
+    entries = record['words']
+    return entries[:-1] if entries[-1]['word'] == SPECIALS[EOS] else entries
+
+
+def why_nothing_moved(record: Record) -> str | None:
+    """A sentence that explains a review in which no word moves; None where one does, or where the
+    record does not tell."""
+    if any(word['norm'] > 0 for word in record['words']):
+        return None
+    sparsity = record.get('sparsity')
+    if record.get('epsilon') == 0:
+        return 'Nothing moves: ε is 0.'
+    if sparsity is not None and not perturbations.n_kept(len(record['words']), sparsity):
+        return f'Nothing moves: σ = {sparsity:g} keeps no word of a text this short.'
+    row = METHODS.get(record['method'])
+    if row is None or ('sparsity' in row.settings and sparsity is None):
+        return None
+    if record.get('toward_only'):  # then there may be no neighbour to move towards
+        return None
+    return 'Nothing moves: the gradient of the loss is exactly zero.'
+
+
 def largest_norm(reviews: Sequence[Record]) -> float:
     """The largest norm over records, or 1 where nothing moved: the top of the colour scale."""
     return max((word['norm'] for record in reviews for word in record['words']), default=0) or 1.0
@@ -254,7 +288,7 @@ def _check(record: Any) -> None:
             raise ValueError(f'{name} is {record[name]}, a class without a name')
     if record['index'] >= MOST_REVIEWS:
         raise ValueError(f'index is {record["index"]}')
-    for name in ('epsilon', 'probability', 'probability_adv'):
+    for name in (*SETTINGS, 'probability', 'probability_adv'):
         _check_number(record.get(name), name)
     perplexity = record.get('perplexity')
     if perplexity is not None:

@@ -6,6 +6,7 @@ training run needs to resume exactly where it was.
 """
 import hashlib
 import json
+import os
 import pathlib
 import re
 import sys
@@ -19,7 +20,7 @@ from interpretable_adv.errors import UserError
 from interpretable_adv.nn import kernels
 from interpretable_adv.runs import reading
 from interpretable_adv.runs.arrays import read_arrays, read_headers
-from interpretable_adv.runs.files import atomic_write
+from interpretable_adv.runs.files import ForZip, atomic_write
 
 AGAIN = 'start again in another --out'  # the remedy for a snapshot that cannot be used
 
@@ -40,7 +41,7 @@ def save_classifier(path, model):
 def save_lm(path, model):
     """Writes a model as `chainer.serializers.save_npz` would, whole or not at all."""
     with atomic_write(path, 'wb') as stream:
-        np.savez_compressed(stream, **dict(_serialized(model)))
+        np.savez_compressed(ForZip(stream), **dict(_serialized(model)))
 
 
 def _serialized(target):
@@ -209,13 +210,14 @@ def save_snapshot(path, trainer, settings, writes=True):
         if name.startswith('trainer/updater/model:') and not np.isfinite(value).all():
             raise UserError(
                 f'step {trainer.updater.iteration}: the parameter {name.rpartition(":")[2]} is '
-                f'not finite; {path} keeps the last good state (try a smaller --alpha)')
+                'not finite; ' + (f'{path} keeps the last good state' if os.path.exists(path)
+                                  else 'there was no snapshot yet') + ' (try a smaller --alpha)')
     arrays.update({f'random/{name}': value for name, value in _random_state().items()})
     arrays['settings'] = np.array(json.dumps(settings))
     arrays['arithmetic'] = np.array(kernels.arithmetic())
     if writes:
         with atomic_write(path, 'wb') as stream:
-            np.savez(stream, **arrays)
+            np.savez(ForZip(stream), **arrays)
 
 
 def load_snapshot(path, trainer, settings, free=()):

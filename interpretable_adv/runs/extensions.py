@@ -3,6 +3,7 @@
 Used by the classifier's and the language model's trainers alike. All of it is Chainer
 extensions, so that their state travels in the snapshot.
 """
+import contextlib
 import json
 import math
 import os
@@ -98,7 +99,7 @@ class StepLog(extension.Extension):
             with atomic_write(path) as stream:
                 stream.writelines(kept)
         if self.every:
-            self._stream = open(path, 'a', encoding='utf-8', buffering=1)
+            self._stream = open(path, 'a', encoding='utf-8')
 
     def __call__(self, trainer):
         step = trainer.updater.iteration
@@ -108,11 +109,18 @@ class StepLog(extension.Extension):
         for name in self.names:
             if f'main/{name}' in trainer.observation:
                 values[name] = float(trainer.observation[f'main/{name}'])
-        self._stream.write(json.dumps(values) + '\n')
+        try:
+            self._stream.write(json.dumps(values) + '\n')
+            self._stream.flush()  # so that the line is there if the run is killed
+        except OSError as error:
+            self.finalize()
+            raise UserError(f'cannot write {self._stream.name}: {error.strerror}; '
+                            'continue with --resume when there is space') from error
 
     def finalize(self):
         if self._stream is not None:
-            self._stream.close()
+            with contextlib.suppress(OSError):  # of what could not be written before
+                self._stream.close()
 
 
 def _lines_up_to(path, count, last):
@@ -207,12 +215,24 @@ class KeepBest(extension.Extension):
 class EpochLog(LogReport):
     """Chainer's `LogReport`; a resumed run continues the file exactly where its snapshot is."""
 
+    def __init__(self):
+        super().__init__()
+        self._log_name = None  # Chainer's own way of writing leaves a folder when it is killed
+
     def initialize(self, trainer):
         """Cuts the file back to the epochs that the snapshot knows."""
-        path = os.path.join(trainer.out, LOG)
-        if self.log or os.path.exists(path):
-            with atomic_write(path) as stream:
-                json.dump(self.log, stream, indent=4)
+        if self.log or os.path.exists(os.path.join(trainer.out, LOG)):
+            self._write(trainer.out)
+
+    def __call__(self, trainer):
+        before = len(self.log)
+        super().__call__(trainer)
+        if len(self.log) > before:
+            self._write(trainer.out)
+
+    def _write(self, out):
+        with atomic_write(os.path.join(out, LOG)) as stream:
+            json.dump(self.log, stream, indent=4)
 
 
 class Progress(extension.Extension):

@@ -122,6 +122,16 @@ def test_points_pair_gap_and_accuracy(tmp_path, gaps):
     assert [point.gap for point in gaps.collect([table], 'nearest')] == [7.0, 7.0]
 
 
+def test_the_points_have_the_width_of_the_figure(gaps):
+    points = [gaps.Point(method, 90.0 + number, 1.0 * number, 12.3)
+              for number, method in enumerate(('adv', 'iadv', 'spgd', 'adv_sparse', 'random'))]
+    figure = gaps.make_figure([*points, *points], show_paper=True)
+    figure.draw_without_rendering()
+    assert figure.axes[0].get_position().width > 0.8
+    legend = figure.legends[0].get_window_extent()
+    assert legend.x0 >= 0 and legend.x1 <= figure.bbox.width
+
+
 def test_several_seeds_have_a_mean_and_runs_may_have_moved(tmp_path, gaps):
     tables = []
     for seed, accuracy in ((1, 90.0), (2, 92.0)):

@@ -97,7 +97,7 @@ def test_upstreams_checkpoint(golden, tmp_path):
 
 
 @pytest.mark.parametrize('name, value', [
-    ('label_names', ['a', 'b']), ('label_names', 'abc'), ('label_names', ['a', 'a', 'b']),
+    ('label_names', 'abc'), ('label_names', ['a', 'a', 'b']), ('label_names', [1, 2, 3]),
     ('tokenizer', 'letters'), ('train_vocab_size', 31), ('train_vocab_size', '3'), ('lower', 2),
     ('nn_k', -1)])
 def test_damaged_settings(folder, tmp_path, name, value):

@@ -54,9 +54,14 @@ def _count_threads():
     wish = os.environ.get('OMP_NUM_THREADS', '').split(',')[0].strip()
     if wish.isdigit() and int(wish) > 0:
         return int(wish)
+    return usable_processors()
+
+
+def usable_processors():
+    """How many processors this process may use."""
     try:
         return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on this system
+    except AttributeError:  # not on macOS
         return os.cpu_count() or 1
 
 
