@@ -7,7 +7,7 @@ long as dev accuracy rises. The best value stays for the parameters that follow.
 import os
 
 from experiments import plan as plans
-from experiments import presets, state
+from experiments import presets, results, state
 from experiments.tables import Number, Spread, Table
 from interpretable_adv.errors import UserError
 from interpretable_adv.runs.files import atomic_write, write_json
@@ -137,7 +137,9 @@ class Search:
 
 def dev_accuracy(folder):
     """The only number of a run that a choice may depend on."""
-    return state.read_json(os.path.join(folder, RESULT))['dev_accuracy']
+    result = state.read_json(os.path.join(folder, RESULT)) or {}
+    results.require(folder, result, 'dev_accuracy')
+    return result['dev_accuracy']
 
 
 # Results ------------------------------------------------------------------------------------

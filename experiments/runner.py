@@ -191,7 +191,7 @@ class Runner:
         temporary = job.folder + '.partial'
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.copytree(trial.folder, temporary)
-        record = state.read_json(state.record_path(self.jobs_folder, trial))
+        record = state.read_json(state.record_path(self.jobs_folder, trial), 'job')
         write_json(state.record_path(self.jobs_folder, job), record or {})
         os.replace(temporary, job.folder)
         self._line.print(f'{self._count()}  {job.name} begins with the run of {trial.folder}')
@@ -235,7 +235,7 @@ class Runner:
     def _record_start(self, job, line, inputs):
         """A training is recorded when it starts, so that a resume knows what it began with."""
         path = state.record_path(self.jobs_folder, job)
-        before = state.read_json(path) or {}
+        before = state.read_json(path, 'job') or {}
         write_json(path, {'commands': [*before.get('commands', []), line], 'inputs': inputs,
                           'seconds': before.get('seconds', 0)})
 
@@ -250,7 +250,7 @@ class Runner:
         path = state.record_path(self.jobs_folder, job)
         record = {'commands': [line], 'inputs': inputs, 'settings': job.settings, 'seconds': 0}
         if job.trains:
-            record = state.read_json(path)
+            record = {'commands': [line], 'seconds': 0, **(state.read_json(path, 'job') or {})}
         write_json(path, {**record, 'seconds': round(record['seconds'] + seconds, 1),
                           'finished': _now()})
 
@@ -328,8 +328,11 @@ class Runner:
 
 def epochs_done(job):
     """Epochs that a training has had, as its log tells."""
-    log = state.read_json(os.path.join(job.folder, LOG)) if job.epochs else None
-    return min(len(log), job.epochs) if isinstance(log, list) else 0
+    try:
+        log = state.read_json(os.path.join(job.folder, LOG)) if job.epochs else None
+    except UserError:  # only the progress line would show it
+        log = None
+    return min(len(log or ()), job.epochs)
 
 
 def shared_cores(jobs, cores=None):

@@ -4,9 +4,14 @@ import contextlib
 import difflib
 import errno
 import os
+import platform
+import shlex
 import sys
+import tempfile
+import traceback
 import warnings
 
+from interpretable_adv import __version__
 from interpretable_adv.errors import UserError
 
 # No flag means anything beyond these. float32 can hold the square of the second.
@@ -136,6 +141,9 @@ def parse_names(text, allowed, flag):
 def run(main, argv=None):
     """Runs a command's `main(argv)`; a `UserError` becomes one line and exit status 2.
 
+    Any other exception is a defect of ours: one line that names a file with the traceback, and
+    exit status 1.
+
     Warnings of libraries do not reach the terminal: what concerns the user, such as a loss that
     is not finite, the commands say themselves.
     """
@@ -163,11 +171,32 @@ def run(main, argv=None):
         sys.exit(141)
     except OSError as error:
         if error.errno not in FULL or error.filename is not None:
-            raise
+            print('error:', ask_for_report(error), file=sys.stderr)
+            sys.exit(1)
         _forget_output()
         print(f'error: cannot write the output: {error.strerror}; write it elsewhere, or make room',
               file=sys.stderr)
         sys.exit(2)
+    except Exception as error:
+        print('error:', ask_for_report(error), file=sys.stderr)
+        sys.exit(1)
+
+
+def ask_for_report(error):
+    """Keeps the traceback of an exception in a file; returns the line that asks for a report."""
+    reason = ' '.join(str(error).split())
+    what = f'unexpected {type(error).__name__}' + (f' ({reason[:100]})' if reason else '')
+    lines = [f'{what}\n', f'{shlex.join(sys.argv)}\n', f'{platform.platform()}, Python '
+             f'{platform.python_version()}, interpretable_adv {__version__}\n\n',
+             *traceback.format_exception(error)]
+    try:
+        descriptor, path = tempfile.mkstemp(prefix='interpretable_adv-', suffix='.txt')
+        with os.fdopen(descriptor, 'w', encoding='utf-8', errors='backslashreplace') as stream:
+            stream.writelines(lines)
+    except OSError:  # a full disk, perhaps
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        return f'{what} in {frame.filename}, line {frame.lineno}: a defect, please report it'
+    return f'{what}: a defect, please report it with the file {path}'
 
 
 def _check_directory():

@@ -46,7 +46,7 @@ def main(argv=None):
     flags = parse(argv)
     device = devices.choose(flags.gpu, flags.device)
     corpus = settings.load_corpus(flags)
-    model = nets.load_classifier(flags.model, corpus.words)
+    model = nets.load_classifier(flags.model, corpus.words, corpus.n_class)
     model.to_device(device)
     split = getattr(corpus, flags.split)
     if not len(split.labels):

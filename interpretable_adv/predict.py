@@ -7,9 +7,10 @@ import json
 import sys
 
 from interpretable_adv import api, cli, data, settings
-from interpretable_adv.data import custom, text_files
+from interpretable_adv.data import custom
 from interpretable_adv.errors import UserError
 from interpretable_adv.evaluation import export
+from interpretable_adv.runs import reading
 
 
 def make_parser():
@@ -46,7 +47,7 @@ def read_texts(flags):
         return [row.text for row in custom.read_rows(flags.texts, flags.text_column, None)]
     if sys.stdin.isatty():
         print('reading standard input, one text per line, until Ctrl-D', file=sys.stderr)
-    content = text_files.decode(sys.stdin.buffer.read(), 'standard input').removeprefix('\ufeff')
+    content = reading.decode(sys.stdin.buffer.read(), 'standard input').removeprefix('\ufeff')
     return [line for line in content.split('\n') if line.strip()]
 
 

@@ -5,18 +5,17 @@ that is not given has the value that the model was trained with.
 """
 import argparse
 import dataclasses
-import json
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from interpretable_adv import data
+from interpretable_adv import data, nets
 from interpretable_adv.cli import LARGEST, ArgumentParser, at_least, numbers, share
 from interpretable_adv.errors import UserError
 from interpretable_adv.methods import METHODS, SWITCHES, AttackSettings, Method, trainable
 from interpretable_adv.perturbations import RANKS
-from interpretable_adv.runs import checkpoints, folder
+from interpretable_adv.runs import checkpoints, folder, reading
 from interpretable_adv.runs.distributed import COMMUNICATORS
 
 PRESETS = ('upstream', 'paper')
@@ -234,23 +233,16 @@ def add_method_choice(group: Any) -> None:
 
 # A trained model's own settings -----------------------------------------------------------------
 
+RESTORE = 'restore it, or move the model elsewhere to use it without its settings'
+
+
 def read_run(model: str) -> dict[str, Any]:
     """The settings of the run that a model lies in, from its `args.json`; `{}` without one."""
     path = os.path.join(os.path.dirname(model), folder.SETTINGS)
     try:
-        with open(path, encoding='utf-8') as stream:
-            found = json.load(stream)
-    except FileNotFoundError:
+        return reading.read_json(path, reading.mapping(), RESTORE)
+    except reading.MissingFileError:
         return {}
-    except OSError as error:
-        raise UserError(f'cannot read {path}: {error.strerror}') from error
-    except (ValueError, RecursionError) as error:
-        raise UserError(f'{path} is damaged ({error}): restore it, or move the model elsewhere to '
-                        'use it without its settings') from error
-    if not isinstance(found, dict):
-        raise UserError(f'{path} is damaged: it holds no settings; restore it, or move the model '
-                        'elsewhere to use it without its settings')
-    return found
 
 
 def set_run_defaults(parser: ArgumentParser, run: dict[str, Any], names: Iterable[str],
@@ -260,11 +252,11 @@ def set_run_defaults(parser: ArgumentParser, run: dict[str, Any], names: Iterabl
     Args:
         run: what `read_run` found next to `model`.
     """
-    parser.set_defaults(**{name: _checked(name, run[name], model) for name in names
+    parser.set_defaults(**{name: checked(name, run[name], model) for name in names
                            if name in run})
 
 
-def _checked(name: str, value: Any, model: str) -> Any:
+def checked(name: str, value: Any, model: str) -> Any:
     """A value of `args.json`, if the flag takes it."""
     flag = FLAGS[name]
     if value is None and flag['default'] is None:
@@ -280,8 +272,7 @@ def _checked(name: str, value: Any, model: str) -> Any:
 
 def _damaged(name: str, value: Any, model: str) -> UserError:
     path = os.path.join(os.path.dirname(model), folder.SETTINGS)
-    return UserError(f'{path} is damaged: {name} is {value!r}; restore it, or move the model '
-                     'elsewhere to use it without its settings')
+    return UserError(f'{path} is damaged: {name} is {reading.shown(value)}; {RESTORE}')
 
 
 class Reading(NamedTuple):
@@ -317,22 +308,22 @@ def read_reading(model: str) -> Reading:
     words = data.read_vocabulary(os.path.join(os.path.dirname(model), folder.VOCABULARY))
     names = run.get('label_names')
     if names is None:
-        sizes = checkpoints.classifier_sizes(checkpoints.read_arrays(model), model)
+        sizes = nets.sizes(checkpoints.read_headers(model), model)
         names = [str(number) for number in range(sizes['n_class'])]
     if not (isinstance(names, list) and all(isinstance(name, str) for name in names)
             and len(set(names)) == len(names)):
         raise _damaged('label_names', names, model)
     tokenizer = run.get('tokenizer', data.TOKENIZERS[0])
-    if tokenizer not in data.TOKENIZERS:
+    if tokenizer not in list(data.TOKENIZERS):
         raise _damaged('tokenizer', tokenizer, model)
     n_labeled = run.get('train_vocab_size')
     if n_labeled is not None:
         if type(n_labeled) is not int or not 0 < n_labeled <= len(words) - len(data.SPECIALS):
             raise _damaged('train_vocab_size', n_labeled, model)
         n_labeled += len(data.SPECIALS)
-    lower = (_checked('lower', run['lower'], model) if 'lower' in run
+    lower = (checked('lower', run['lower'], model) if 'lower' in run
              else all(word == word.lower() for word in words))
-    ignore_unk = _checked('ignore_unk', run.get('ignore_unk', 1), model)
+    ignore_unk = checked('ignore_unk', run.get('ignore_unk', 1), model)
     return Reading(words, names, tokenizer, bool(lower), bool(ignore_unk), n_labeled)
 
 
@@ -454,7 +445,7 @@ def _set_attack_defaults(parser: ArgumentParser, method: str, run: dict[str, Any
     set_run_defaults(parser, run, [flag for flag in ATTACK.values() if flag != 'xi_var'], model)
     if trained_epsilon:
         parser.set_defaults(xi_var=row.epsilon or 0.0)
-        if run.get('method') in {method, row.control_of} - {None}:
+        if run.get('method') in [name for name in (method, row.control_of) if name]:
             set_run_defaults(parser, run, ['xi_var'], model)
 
 

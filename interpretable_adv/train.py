@@ -148,7 +148,7 @@ def build_model(flags, corpus):
     if flags.load_trained_lstm:
         path = flags.load_trained_lstm
         checkpoints.check_vocabulary(path, corpus.n_vocab, corpus.words)
-        checkpoints.assign(model, checkpoints.read_arrays(path), path)
+        checkpoints.load(model, path)
     return model
 
 

@@ -144,21 +144,43 @@ class RNNForLM(chainer.Chain):
         return self.embed.W if isinstance(self.output, L.Bias) else self.output.W
 
 
-def sizes(arrays, path):
+def sizes(headers, path):
     """The arguments of `RNNForLM`, read off a checkpoint's shapes."""
     try:
-        n_vocab, n_units_word = arrays['embed/W'].shape
-        n_units = len(arrays['rnn/0/b0'])
+        n_vocab, n_units_word = headers['embed/W'].shape
+        n_units, = headers['rnn/0/b0'].shape
         found = {'n_vocab': n_vocab, 'n_units': n_units, 'n_units_word': n_units_word,
-                 'n_layers': checkpoints.count_layers(arrays, 'rnn'),
-                 'adaptive_softmax': 'output/head' in arrays,
-                 'share_embedding': not {'output/W', 'output/head'} & set(arrays)}
+                 'n_layers': checkpoints.count_layers(headers, 'rnn'),
+                 'adaptive_softmax': 'output/head' in headers,
+                 'share_embedding': not {'output/W', 'output/head'} & set(headers)}
         if found['adaptive_softmax']:
-            found['cutoff'] = [int(bound) for bound in arrays['output/cutoff'][1:-1]]
-            found['reduce_k'] = max(1, n_units // len(arrays['output/reduce1']))
-    except (KeyError, ValueError):
+            bounds = checkpoints.read_arrays(path, ['output/cutoff'])['output/cutoff']
+            found['cutoff'] = [int(bound) for bound in bounds[1:-1]]
+            found['reduce_k'] = max(1, n_units // max(1, headers['output/reduce1'].shape[0]))
+            if [0, *found['cutoff'], n_vocab] != bounds.tolist() or sorted(
+                    set(bounds.tolist())) != bounds.tolist() or len(bounds) < 3:
+                raise ValueError
+    except (KeyError, ValueError, IndexError, OverflowError):
         raise UserError(f'{path} is not a language model: it lacks embed/W, rnn/0/b0 or the '
                         'output layer; give a model that lm.pretrain wrote') from None
+    return found
+
+
+def shapes(n_vocab, n_units, n_units_word, n_layers, adaptive_softmax, share_embedding,
+           cutoff=(), reduce_k=4):
+    """`{parameter: shape}` of an `RNNForLM`, known without building it."""
+    found = {'embed/W': (n_vocab, n_units_word),
+             **checkpoints.lstm_shapes('rnn', n_layers, n_units_word, n_units)}
+    if not adaptive_softmax:
+        found['output/b'] = (n_vocab,)
+        return found if share_embedding else {**found, 'output/W': (n_vocab, n_units)}
+    bounds = [0, *cutoff, n_vocab]
+    found['output/cutoff'] = (len(bounds),)
+    found['output/head'] = (bounds[1] + len(cutoff), n_units)
+    for i in range(1, len(cutoff) + 1):
+        units = max(1, n_units // reduce_k ** i)
+        found[f'output/reduce{i}'] = units, n_units
+        found[f'output/tail{i}'] = bounds[i + 1] - bounds[i], units
     return found
 
 
@@ -171,10 +193,15 @@ def load_lm(path, words=None):
     Args:
         words: the corpus's vocabulary, to be checked against the checkpoint's.
     """
-    arrays = checkpoints.read_arrays(path)
-    arguments = sizes(arrays, path)
+    headers = checkpoints.read_headers(path)
+    found = sizes(headers, path)
     if words is not None:
-        checkpoints.check_vocabulary(path, arguments['n_vocab'], words)
-    model = RNNForLM(dropout=0, **arguments)
+        checkpoints.check_vocabulary(path, found['n_vocab'], words)
+    checkpoints.check_shapes(headers, shapes(**found), path)
+    if not found['n_vocab'] * found['n_units'] * found['n_units_word']:
+        raise UserError(f'{path} is damaged: it is a language model without weights; use another '
+                        'copy')
+    arrays = checkpoints.read_arrays(path)
+    model = RNNForLM(dropout=0, **found)
     checkpoints.assign(model, arrays, path)
     return model

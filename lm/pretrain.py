@@ -209,7 +209,7 @@ def resume(flags, trainer, identity, team):
     if flags.resume == FROM_OUT:
         extensions.resume(trainer, identity, FREE_SETTINGS)
         return
-    checkpoints.load_snapshot(flags.resume, trainer, identity, FREE_SETTINGS)
+    extensions.resume(trainer, identity, FREE_SETTINGS, flags.resume)
     source = os.path.dirname(os.path.abspath(flags.resume))
     if team.writes and source != os.path.abspath(flags.out):
         make_directory(flags.out)
@@ -275,7 +275,7 @@ def finish(flags, model, text, best, epochs, started, elapsed, team):
                         'try a smaller --alpha')
     path = os.path.join(flags.out, folder.MODEL)
     team.wait()
-    checkpoints.assign(model, checkpoints.read_arrays(path), path)
+    checkpoints.load(model, path)
     print('valid perplexity:', best.value)
     print(f'testing on {len(text.test.flat):,} words, in two passes', flush=True)
     test = stream_perplexity(flags, model, text.test, team)

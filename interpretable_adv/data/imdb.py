@@ -13,7 +13,7 @@ import zlib
 
 from interpretable_adv.data import text_files, tokens
 from interpretable_adv.errors import UserError
-from interpretable_adv.runs import files
+from interpretable_adv.runs import files, reading
 from interpretable_adv.runs.progress import LiveLine
 
 ARCHIVE_NAME = 'aclImdb_v1.tar.gz'
@@ -102,7 +102,10 @@ def _read_folder(folder):
                             'as the archive unpacks it') from error
         for name in names:
             if output_file(f'{part}/{name}'):
-                yield f'{part}/{name}', text_files.read_bytes(os.path.join(directory, name))
+                # A plain file: the archive has no links, and one could point anywhere.
+                yield f'{part}/{name}', reading.read_bytes(
+                    os.path.join(directory, name), 'unpack the archive again', follow=False,
+                    limit=MAX_REVIEW_BYTES)
 
 
 class _Blocks:

@@ -7,6 +7,7 @@ import numpy as np
 from interpretable_adv.data import tokens
 from interpretable_adv.data.tokens import EOS, SPECIALS, UNK
 from interpretable_adv.errors import UserError
+from interpretable_adv.runs import checkpoints
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,15 +103,7 @@ def from_ids(ids, words):
 
 def read_vocabulary(path):
     """Words in id order from a file with one a line, such as the `vocab.txt` of a run."""
-    try:
-        with open(path, encoding='utf-8') as stream:
-            words = stream.read().split('\n')
-    except OSError as error:
-        raise UserError(f'{path}: {error.strerror}; give a file like a run\'s vocab.txt') from None
-    except UnicodeDecodeError:
-        raise UserError(f'{path} is not UTF-8 text; give a file like a run\'s vocab.txt') from None
-    if words[-1] == '':
-        words.pop()
+    words = checkpoints.read_vocabulary(path, "give a file like a run's vocab.txt")
     if words[:2] != SPECIALS:
         raise UserError(f'{path} must begin with the lines {" and ".join(SPECIALS)}, '
                         'as a run\'s vocab.txt does')

@@ -75,9 +75,12 @@ def ink_on(color: Sequence[float]) -> str:
 
 
 def shown(text: str) -> str:
-    """A token as it can be drawn: control characters become a visible replacement."""
-    drawn = ''.join('\ufffd' if unicodedata.category(character) in ('Cc', 'Co', 'Cs', 'Zl', 'Zp')
-                    else character for character in text)
+    """A text as it can be drawn: control characters become a visible replacement.
+
+    So does the byte order mark, which matplotlib cannot write to a PDF.
+    """
+    drawn = ''.join('\ufffd' if character == '\ufeff' or unicodedata.category(character) in (
+        'Cc', 'Co', 'Cs', 'Zl', 'Zp') else character for character in text)
     return drawn if drawn.strip() else '\u2423'  # an open box for what would be invisible
 
 
@@ -298,7 +301,7 @@ class _Canvas:
              color: str = INK, ha: str = 'left', gid: str | None = None) -> None:
         """A line whose capitals are centred on `y`, so that neighbours share a baseline."""
         baseline = y + 0.36 * size * POINT
-        line = _Line(x, baseline, fit(text, size, weight, room), color=color, ha=ha,
+        line = _Line(x, baseline, fit(shown(text), size, weight, room), color=color, ha=ha,
                      fontproperties=_font(size, weight), parse_math=False)
         line.set_gid(gid)
         line.set_transform(self.axes.transData)

@@ -30,8 +30,6 @@ and each word
 
 A reader needs `word`, `toward`, `nearest` and `norm`; the other fields of a word may be absent.
 """
-import json
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -42,6 +40,7 @@ from interpretable_adv.data import EOS, SPECIALS, Text
 from interpretable_adv.errors import UserError
 from interpretable_adv.evaluation.reviews import AttackedReview, probabilities
 from interpretable_adv.methods import METHODS
+from interpretable_adv.runs import reading
 
 Record = dict[str, Any]
 
@@ -49,8 +48,13 @@ DIGITS = 6  # of the numbers in a record; float32 holds no more
 BINARY_LABELS = ('negative', 'positive')  # the classes of IMDB, in upstream's order
 
 SETTINGS = ('epsilon', 'k', 'sparsity', 'iterations')  # of the attack, where its method has them
+MOST_CLASSES = 1000  # without names
+MOST_REVIEWS = 1 << 31
+LARGEST_COSINE = 1.01  # of rounded vectors
+LARGEST_NUMBER = 1e30
 
-_INTEGERS = ('index', 'label', 'prediction', 'prediction_adv')
+_CLASSES = ('label', 'prediction', 'prediction_adv')
+_INTEGERS = ('index', *_CLASSES)
 _WORD_TEXTS = ('word', 'toward', 'nearest')
 _WORD_NUMBERS = ('relative_norm', 'max_cosine', 'neighbor_distance')  # each may be absent
 
@@ -120,17 +124,13 @@ def _probability(logits: np.ndarray, label: int) -> float:
 
 def read(path: str) -> Iterator[Record]:
     """Yields the checked records of a JSON lines file, one at a time."""
-    try:
-        with open(path, encoding='utf-8') as stream:
-            for number, line in enumerate(stream, 1):
-                if line.strip():
-                    yield parse(line, f'{path}, line {number}')
-    except OSError as error:
-        raise UserError(f'cannot read the records {path}: {error.strerror}; '
-                        'interpretable_adv.analysis writes them') from error
-    except UnicodeDecodeError as error:
-        raise UserError(f'{path} is not UTF-8 text; give the JSON lines file that '
-                        'interpretable_adv.analysis writes') from error
+    with reading.open_regular(path, 'give records that interpretable_adv.analysis wrote') as stream:
+        for number, line in enumerate(stream, 1):
+            if line.strip():
+                try:
+                    yield parse(line.decode('utf-8'), f'{path}, line {number}')
+                except UnicodeDecodeError as error:
+                    raise reading.not_utf8(path, number) from error
 
 
 def read_reviews(path: str, limit: int | None = None,
@@ -188,14 +188,12 @@ def _add(by_method: dict[str, Record], record: Record, path: str) -> None:
 def parse(line: str, place: str) -> Record:
     """One checked record from a line of JSON; `place` names it in errors."""
     try:
-        record = json.loads(line)
+        record = reading.parse_json(line)
     except ValueError as error:
         raise UserError(f'{place} is not a complete JSON object ({error}); '
                         'delete the line or run interpretable_adv.analysis again') from error
     try:
         _check(record)
-        if '\\ud' in line.lower():  # half of an escaped pair cannot be written as UTF-8 again
-            json.dumps(record, ensure_ascii=False).encode('utf-8')
     except ValueError as error:
         raise UserError(f'{place} is not a perturbation record: {error}') from error
     return record
@@ -278,15 +276,18 @@ def _check(record: Any) -> None:
         if name not in record:
             raise ValueError(f'{name} is missing')
     for name in _INTEGERS:
-        value = record[name]
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise ValueError(f'{name} is {value!r}, not a whole number from 0')
+        reading.whole(record[name], name)
     if not isinstance(record['method'], str) or not record['method']:
-        raise ValueError(f'method is {record["method"]!r}, not a name')
+        raise ValueError(f'method is {reading.shown(record["method"])}, not a name')
     names = record.get('label_names')
     if names is not None and not (isinstance(names, list)
                                   and all(isinstance(name, str) for name in names)):
         raise ValueError('label_names is not a list of names')
+    for name in _CLASSES:
+        if record[name] >= (len(names) if names else MOST_CLASSES):
+            raise ValueError(f'{name} is {record[name]}, a class without a name')
+    if record['index'] >= MOST_REVIEWS:
+        raise ValueError(f'index is {record["index"]}')
     for name in (*SETTINGS, 'probability', 'probability_adv'):
         _check_number(record.get(name), name)
     perplexity = record.get('perplexity')
@@ -325,12 +326,14 @@ def _check_word(word: Any) -> None:
         raise ValueError('neighbors contains something other than words')
     if cosines and len(cosines) != len(neighbors):
         raise ValueError(f'{len(neighbors)} neighbors but {len(cosines)} cosines')
-    for cosine in cosines:
+    for cosine in (*cosines, word.get('max_cosine') or 0):
         _check_number(cosine, 'a cosine')
+        if cosine is None or abs(cosine) > LARGEST_COSINE:
+            raise ValueError(f'a cosine is {cosine}')
 
 
 def _check_number(value: Any, name: str) -> None:
-    if value is None:
-        return
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
-        raise ValueError(f'{name} is {value!r}, not a finite number')
+    if value is not None:
+        reading.number(value, name)
+        if abs(value) > LARGEST_NUMBER:
+            raise ValueError(f'{name} is {value}')

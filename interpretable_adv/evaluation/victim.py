@@ -13,7 +13,6 @@ import numpy as np
 
 from interpretable_adv import attacks, nets, perturbations
 from interpretable_adv.data import Corpus
-from interpretable_adv.errors import UserError
 from interpretable_adv.evaluation.readings import NearestWords, neighbor_cosines
 from interpretable_adv.methods import METHODS, AttackSettings
 from interpretable_adv.neighbors import NeighborTable
@@ -44,11 +43,7 @@ class Victim:
         Args:
             corpus: what has `words`, `n_class` and `n_labeled_words`.
         """
-        model = nets.load_classifier(path, corpus.words)
-        n_class = len(model.output_layer.b)
-        if n_class != corpus.n_class:
-            raise UserError(f'{path} has {n_class} classes, the corpus {corpus.n_class}; use the '
-                            'data folder it was trained with')
+        model = nets.load_classifier(path, corpus.words, corpus.n_class)
         model.to_device(device)
         return cls(model, corpus.n_labeled_words)
 

@@ -74,6 +74,8 @@ class NeighborTable:
         serializer('rows', self._rows)
         serializer('known', self._known)
         self._index = None
+        if self._rows.size and not 0 <= self._rows.min() <= self._rows.max() < len(self._rows):
+            raise ValueError('a neighbour is no word')
 
 
 class _FirstNeighbors:

@@ -15,7 +15,7 @@ from chainer.training import extension
 from chainer.training.extensions import LogReport
 
 from interpretable_adv.errors import UserError
-from interpretable_adv.runs import checkpoints
+from interpretable_adv.runs import checkpoints, reading
 from interpretable_adv.runs.distributed import ALONE
 from interpretable_adv.runs.files import atomic_write
 from interpretable_adv.runs.folder import LOG, MODEL, SNAPSHOT, STEPS
@@ -58,9 +58,18 @@ class SnapshotTrigger:
         return due
 
 
-def resume(trainer, settings, free=()):
-    """Resumes from the snapshot in the trainer's folder; see `checkpoints.load_snapshot`."""
-    checkpoints.load_snapshot(os.path.join(trainer.out, SNAPSHOT), trainer, settings, free)
+def resume(trainer, settings, free=(), path=None):
+    """Resumes from a snapshot, by default from that in the trainer's folder; see
+    `checkpoints.load_snapshot`."""
+    path = path or os.path.join(trainer.out, SNAPSHOT)
+    checkpoints.load_snapshot(path, trainer, settings, free)
+    logged = [row['epoch'] for extra in (entry.extension for entry in trainer._extensions.values())
+              if isinstance(extra, EpochLog) for row in extra.log]
+    best = trainer.get_extension(KeepBest.name).epoch
+    if (logged != sorted(set(logged)) or logged[-1:] > [trainer.updater.epoch]
+            or best is not None and logged and best not in logged):
+        raise UserError(f'{path} is not a snapshot of such a run (its log has the epochs {logged}, '
+                        f'the best one is {best}); {checkpoints.AGAIN}')
 
 
 class StepLog(extension.Extension):
@@ -116,13 +125,20 @@ class StepLog(extension.Extension):
 
 def _lines_up_to(path, count, last):
     """The whole lines of an earlier part of the run, up to the step `last`."""
-    if not last or not os.path.exists(path):
+    advice = 'move it elsewhere to resume without it'
+    if not last or not os.path.lexists(path):
         return
-    with open(path, encoding='utf-8') as stream:
-        for line in stream:
-            if not line.endswith('\n') or json.loads(line)[count] > last:
-                return
-            yield line
+    form = reading.fields({count: reading.whole})
+    content = reading.decode(reading.read_bytes(path, advice), path)
+    for number, line in enumerate(content.split('\n')[:-1], 1):  # what has no end is not whole
+        try:
+            values = reading.parse_json(line)
+            form(values, 'it')
+        except ValueError as error:
+            raise UserError(f'{path}, line {number} is damaged ({error}); {advice}') from error
+        if values[count] > last:
+            return
+        yield line + '\n'
 
 
 class StopWhenNotFinite(extension.Extension):

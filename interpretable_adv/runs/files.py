@@ -9,6 +9,7 @@ import tempfile
 import time
 
 from interpretable_adv.errors import UserError
+from interpretable_adv.runs.reading import kind_of_special
 
 TEMPORARY = '.tmp'  # how the names of temporary files end
 LOCK = '.lock'
@@ -20,10 +21,11 @@ def atomic_write(path, mode='w'):
 
     The content reaches the disk before the rename, so after a crash `path` holds either the
     old file or the new one. Text is UTF-8 with `\\n` line ends. When the block fails,
-    `path` is untouched and the temporary file is gone. What a killed process has left of an
-    earlier attempt is removed.
+    `path` is untouched and the temporary file is gone. A link stays one: its target is replaced.
+    Pipes and devices are refused, as the rename would put a regular file in their place.
+    What a killed process has left of an earlier attempt is removed.
     """
-    path = os.path.abspath(path)
+    path = _replaceable(path)
     directory, name = os.path.split(path)
     text = {} if 'b' in mode else {'encoding': 'utf-8', 'newline': '\n'}
     try:
@@ -220,6 +222,20 @@ def make_directory(path):
         os.makedirs(path, exist_ok=True)
     except OSError as error:
         raise UserError(f'cannot create the folder {path}: {error.strerror}') from error
+
+
+def _replaceable(path):
+    """The absolute path of the regular file that is written; there need not be one yet."""
+    try:
+        path = os.path.realpath(path) if os.path.islink(path) else os.path.abspath(path)
+        special = kind_of_special(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return path
+    except (OSError, ValueError) as error:
+        raise UserError(f'cannot write {path}: {getattr(error, "strerror", error)}') from error
+    if special:
+        raise UserError(f'cannot write {path}: it is {special}; give the name of a file')
+    return path
 
 
 def first_missing(directory):

@@ -71,7 +71,7 @@ def test_one_epoch_and_unknown_methods_are_drawn(tmp_path, curves):
 
 
 @pytest.mark.parametrize('content, message', [
-    (None, 'cannot read'), ('', 'not a log'), ('{}', 'no list of epochs'),
+    (None, 'cannot read'), ('', 'damaged'), ('{}', 'not a list'),
     ('[]', 'no finished epoch'), ('[{"epoch": 1}]', 'no main/loss'),
     ('[{"epoch": 1, "main/loss": 1}]', 'no dev/main/accuracy')])
 def test_bad_logs_are_one_line(tmp_path, capsys, curves, content, message):
@@ -148,9 +148,9 @@ def test_several_seeds_have_a_mean_and_runs_may_have_moved(tmp_path, gaps):
 
 
 @pytest.mark.parametrize('content, message', [
-    (None, 'cannot read'), ('{', 'damaged'), ('{}', 'not what lm.perplexity writes'),
-    ('[]', 'not what lm.perplexity writes'), ('{"rows": []}', 'measures no attack'),
-    ('{"rows": [{"method": "adv", "scores": {}}]}', 'no score')])
+    (None, 'cannot read'), ('{', 'damaged'), ('{}', 'lacks rows'),
+    ('[]', 'not an object'), ('{"rows": []}', 'measures no attack'),
+    ('{"rows": [{"method": "adv", "model": "m", "scores": {}}]}', 'scores lacks continuous')])
 def test_bad_tables_are_one_line(tmp_path, capsys, gaps, content, message):
     path = tmp_path / 't.json'
     if content is not None:

@@ -2,6 +2,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -201,3 +202,28 @@ def test_other_ends(capsys, error, status, line):
     with pytest.raises(SystemExit) as exit_:
         cli.run(main)
     assert (exit_.value.code, capsys.readouterr().err) == (status, line)
+
+
+def run_failing(capsys, error):
+    def main(argv):
+        raise error
+
+    with pytest.raises(SystemExit) as exit_:
+        cli.run(main)
+    return exit_.value.code, capsys.readouterr().err
+
+
+def test_an_unexpected_exception_asks_for_a_report(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
+    status, line = run_failing(capsys, KeyError('the\nkey'))
+    path, = tmp_path.iterdir()
+    assert status == 1 and line.count('\n') == 1
+    assert line.startswith('error: unexpected KeyError') and 'report' in line and str(path) in line
+    assert 'raise error' in path.read_text() and 'Python 3' in path.read_text()
+
+
+def test_a_defect_is_one_line_also_where_no_file_can_be_written(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path / 'missing'))
+    status, line = run_failing(capsys, ZeroDivisionError())
+    assert status == 1 and line.count('\n') == 1
+    assert 'test_cli.py, line' in line and 'Traceback' not in line

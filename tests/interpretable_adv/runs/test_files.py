@@ -180,3 +180,21 @@ def test_a_stream_for_zip_writes_what_numpy_writes(tmp_path):
         with files.atomic_write(tmp_path / name, 'wb') as stream:
             np.savez(wrap(stream), **arrays)
     assert (tmp_path / 'one').read_bytes() == (tmp_path / 'two').read_bytes()
+
+
+@pytest.mark.parametrize('make', [os.mkfifo, os.mkdir, lambda path: os.symlink('/dev/null', path)])
+def test_what_is_no_regular_file_is_never_replaced(tmp_path, make):
+    path = tmp_path / 'out'
+    make(path)
+    before = os.lstat(path)
+    with pytest.raises(UserError, match='cannot write .*: it is a '):
+        with files.atomic_write(path) as stream:
+            stream.write('text')
+    assert os.lstat(path) == before and len(os.listdir(tmp_path)) == 1
+
+
+def test_a_link_stays_one(tmp_path):
+    (tmp_path / 'link').symlink_to('target')
+    with files.atomic_write(tmp_path / 'link') as stream:
+        stream.write('text')
+    assert (tmp_path / 'link').is_symlink() and (tmp_path / 'target').read_text() == 'text'
