@@ -59,6 +59,6 @@ def test_a_folder_in_the_way_is_refused_before_the_run(tmp_path, name):
 
 
 def test_a_run_stands_for_its_model(tmp_path):
-    assert folder.model_path(str(tmp_path)) == str(tmp_path / 'best.model')
-    assert folder.model_path(str(tmp_path / 'other.model')) == str(tmp_path / 'other.model')
-    assert folder.model_path('') == ''
+    assert folder.model_file(str(tmp_path)) == str(tmp_path / 'best.model')
+    assert folder.model_file(str(tmp_path / 'other.model')) == str(tmp_path / 'other.model')
+    assert folder.model_file('') == ''
