@@ -1,4 +1,4 @@
-"""Package metadata. `bash experiments/bootstrap.sh` is the way to a working environment."""
+"""Package metadata. README.md says how to install."""
 import pathlib
 import re
 
@@ -37,9 +37,10 @@ setup(
     long_description=(HERE / 'README.md').read_text(encoding='utf-8'),
     long_description_content_type='text/markdown',
     license='MIT',
-    python_requires='>=3.11',
+    python_requires='>=3.11,<3.14',
     packages=find_packages(include=['interpretable_adv', 'interpretable_adv.*', 'lm']),
-    package_data={'interpretable_adv.evaluation': ['report.html'],
+    package_data={'interpretable_adv': ['py.typed', 'demo/*'],
+                  'interpretable_adv.evaluation': ['assets/*'],
                   'interpretable_adv.nn.kernels': ['*.c', '*.h']},
     ext_modules=[kernels],
     install_requires=requirements('requirements.txt'),
@@ -53,9 +54,11 @@ setup(
         'spgd-data = interpretable_adv.data.__main__:command',
         'spgd-train = interpretable_adv.train:command',
         'spgd-evaluate = interpretable_adv.evaluate:command',
+        'spgd-predict = interpretable_adv.predict:command',
         'spgd-analysis = interpretable_adv.analysis:command',
         'spgd-robustness = interpretable_adv.robustness:command',
         'spgd-visualize = interpretable_adv.visualize:command',
+        'spgd-explore = interpretable_adv.explore:command',
         'spgd-pretrain = lm.pretrain:command',
         'spgd-perplexity = lm.perplexity:command',
     ]},

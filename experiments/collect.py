@@ -23,8 +23,9 @@ import json
 import os
 import re
 
-from experiments import state
+from experiments import results, state
 from interpretable_adv.errors import UserError
+from interpretable_adv.runs import reading
 from interpretable_adv.runs.files import atomic_write, make_directory
 
 # Plots of numbers. Heatmaps and report show the text of reviews, which is not ours to publish.
@@ -81,13 +82,11 @@ def _copy(source, target, places):
     if not os.path.exists(source):
         return
     if source.endswith('.png'):
-        with open(source, 'rb') as stream:
-            content = stream.read()
+        content = reading.read_bytes(source)
         with atomic_write(target, 'wb') as stream:
             stream.write(content)
         return
-    with open(source, encoding='utf-8') as stream:
-        content = without_places(json.load(stream), places)
+    content = without_places(state.read_json(source), places)
     with atomic_write(target) as stream:
         json.dump(content, stream, indent=1, ensure_ascii=False)
         stream.write('\n')
@@ -110,16 +109,16 @@ def compact_predictions(path):
     text = io.StringIO()
     writer = csv.writer(text, lineterminator='\n')
     writer.writerow(['label', 'prediction'])
-    with open(path, encoding='utf-8', newline='') as stream:
-        writer.writerows((row['label'], row['prediction']) for row in csv.DictReader(stream))
+    writer.writerows(zip(*(column.tolist() for column in results.read_predictions(path))))
     return gzip.compress(text.getvalue().encode(), mtime=0)
 
 
 def _commands(jobs_folder, places):
-    records = [(path, state.read_json(path)) for path in
+    records = [(path, state.read_json(path, 'job')) for path in
                sorted(glob.glob(os.path.join(glob.escape(jobs_folder), '*.json')))]
     finished = [(record['finished'], os.path.basename(path).removesuffix('.json'), record)
-                for path, record in records if record and record.get('finished')]
+                for path, record in records
+                if record and {'finished', 'commands', 'seconds'} <= set(record)]
     for when, name, record in sorted(finished, key=lambda entry: entry[:2]):
         remark = ' (interrupted commands not counted)' if len(record['commands']) > 1 else ''
         yield f'# {name}: finished {when} after {record["seconds"]:,.0f} s{remark}\n'

@@ -8,7 +8,7 @@ with `all` is tried as a whole.
 import os
 
 from experiments import plan as plans
-from experiments import presets, state
+from experiments import presets, results, state
 from experiments.tables import Number, Spread, Table
 from interpretable_adv.errors import UserError
 from interpretable_adv.runs.files import atomic_write, write_json
@@ -144,7 +144,9 @@ class Search:
 
 def dev_accuracy(folder):
     """The only number of a run that a choice may depend on."""
-    return state.read_json(os.path.join(folder, RESULT))['dev_accuracy']
+    result = state.read_json(os.path.join(folder, RESULT)) or {}
+    results.require(folder, result, 'dev_accuracy')
+    return result['dev_accuracy']
 
 
 # Results ------------------------------------------------------------------------------------

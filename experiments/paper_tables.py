@@ -51,8 +51,9 @@ def table1(folder):
                    for row in content['rows'] if row['method'] == method}
         if not by_seed:
             continue
-        if method in runs:
-            seed = results.best([run for run in runs[method] if run.seed in by_seed]).seed
+        measured_runs = [run for run in runs.get(method, ()) if run.seed in by_seed]
+        if measured_runs:
+            seed = results.best(measured_runs).seed
         else:  # unattacked, or a control that borrows AdvT's classifier
             seed = min(by_seed)
         best, score = by_seed[seed], by_seed[seed]['scores']
@@ -201,7 +202,8 @@ def equal_strength(folder):
     rows, rates, n_reviews, notes = [], (), 0, []
     runs = results.find(folder)
     for victims, measured in sweeps.items():
-        by_seed = [content['gap_at_flip_rate']['continuous'] for content in measured.values()]
+        by_seed = [content.get('gap_at_flip_rate', {}).get('continuous', {})
+                   for content in measured.values()]
         if not by_seed:
             continue
         first = next(iter(measured.values()))
@@ -213,7 +215,7 @@ def equal_strength(folder):
         for method, at_rate in by_seed[0].items():
             rates = tuple(at_rate)
             rows.append([f'{attack_title(method)}, {victims}', *(
-                Spread.of([gaps[method][rate] for gaps in by_seed], signed=True)
+                Spread.of([gaps.get(method, {}).get(rate) for gaps in by_seed], signed=True)
                 for rate in rates)])
     if not rows:
         return None
@@ -258,8 +260,9 @@ def perplexities(folder, kind):
     found = {}
     for path in sorted(glob.glob(os.path.join(glob.escape(folder), f'{kind}_seed*'))):
         content = state.read_json(os.path.join(path, 'perplexity.json'))
-        if content:
-            found[int(path.rpartition('_seed')[2])] = content
+        seed = path.rpartition('_seed')[2]
+        if content and seed.isdecimal():
+            found[int(seed)] = content
     return found
 
 
@@ -333,7 +336,9 @@ def classifier_title(method):
 def _spgd_remark(run):
     if run.method != 'spgd' or 'sparsity' not in run.settings:
         return ''
-    return (f' ({run.settings["spgd_iters"]} iter, {100 * run.settings["sparsity"]:g}% sparsity)')
+    iterations, sparsity = (settings.checked(name, run.settings.get(name), run.folder + os.sep)
+                            for name in ('spgd_iters', 'sparsity'))
+    return f' ({iterations} iter, {100 * sparsity:g}% sparsity)'
 
 
 def _seeds_note(runs):
@@ -358,6 +363,10 @@ def significance_table(folder):
         paired = paired_runs(runs[a], runs[b])
         if not paired:
             continue
+        for run in (*runs[a], *runs[b]):
+            if not np.array_equal(run.predictions[0], paired[0][0].predictions[0]):
+                raise UserError(f'the predictions of {run.folder} are not of the reviews of '
+                                f'{paired[0][0].folder}: delete them, and run table3.sh again')
         per_seed = [100 * (run_a.correct.mean() - run_b.correct.mean()) for run_a, run_b in paired]
         differences = np.mean([run_a.correct.astype(float) - run_b.correct
                                for run_a, run_b in paired], axis=0)

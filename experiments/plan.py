@@ -138,8 +138,11 @@ def classifier_arguments(preset, method, seed):
     row = METHODS[method]
     # With a guide, a method is trained as without one.
     sections = ('train', *[row.trained_by] * row.needs_guide, method)
-    return presets.arguments({**preset.merged(*sections), 'method': row.trained_by,
-                              'random_seed': seed})
+    flags = {**preset.merged(*sections), 'method': row.trained_by, 'random_seed': seed}
+    # [train] is for all methods: each takes what concerns it.
+    for name in settings.unused(flags, [METHODS[row.trained_by]]):
+        del flags[name]
+    return presets.arguments(flags)
 
 
 def classifier_settings(preset, method, seed):

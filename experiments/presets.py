@@ -18,12 +18,15 @@ A flag without a value is a switch. Text after # is a comment.
 """
 import configparser
 import pathlib
+import re
 
 from interpretable_adv import methods, paper
 from interpretable_adv.errors import UserError
+from interpretable_adv.runs import reading
 
 FOLDER = pathlib.Path(__file__).parent / 'presets'
 
+DATASETS = ('imdb', 'toy')
 PLAN = {'dataset': 'toy', 'seeds': '1', 'lm_seed': '1', 'methods': ' '.join(paper.ACCURACY),
         'results': ''}
 
@@ -66,6 +69,15 @@ class Preset:
     def results(self):
         """Name of the folder below experiments/results."""
         return self.plan('results') or self.name
+
+    def check(self):
+        """Refuses a [plan] that no command could carry out."""
+        if self.plan('dataset') not in DATASETS:
+            raise UserError(f'preset {self.name}: no dataset {self.plan("dataset")!r}; there are '
+                            f'{", ".join(DATASETS)}')
+        if not re.fullmatch(r'\w[\w.-]*', self.results):
+            raise UserError(f'preset {self.name}: results = {self.results} is no plain name')
+        _ = self.methods, self.seeds, self.lm_seed
 
     def merged(self, *sections, **first):
         """Settings of several sections; later ones win, and all win over `first`."""
@@ -111,12 +123,12 @@ def load(name, overrides=()):
         delimiters=('=',), allow_no_value=True, empty_lines_in_values=False)
     parser.optionxform = str  # flags keep their case
     try:
-        with open(path, encoding='utf-8') as stream:
-            parser.read_file(stream, str(path))
-    except OSError as error:
-        raise UserError(f'preset {name!r}: {error.strerror}; there are {", ".join(names())}, or '
-                        'give the path of a preset file') from error
-    except (configparser.Error, UnicodeDecodeError) as error:
+        text = reading.decode(reading.read_bytes(path), path)
+        parser.read_string(text, str(path))
+    except reading.MissingFileError:
+        raise UserError(f'preset {name!r}: No such file or directory; there are '
+                        f'{", ".join(names())}, or give the path of a preset file') from None
+    except configparser.Error as error:
         raise UserError(f'{path}: {error}') from error
     found = {section: {flag: value or '' for flag, value in parser.items(section)}
              for section in parser.sections()}
@@ -129,7 +141,9 @@ def load(name, overrides=()):
         if section == 'plan' and not set(values) <= set(PLAN):
             raise UserError(f'{path}: [plan] takes {", ".join(PLAN)}, not '
                             f'{", ".join(sorted(set(values) - set(PLAN)))}')
-    return Preset(path.stem, found)
+    preset = Preset(path.stem, found)
+    preset.check()
+    return preset
 
 
 def _parse_override(text):

@@ -4,14 +4,17 @@ import dataclasses
 import functools
 import glob
 import gzip
+import io
 import os
 import re
+import zlib
 
 import numpy as np
 
 from experiments import state
 from interpretable_adv import methods
 from interpretable_adv.errors import UserError
+from interpretable_adv.runs import reading
 from interpretable_adv.runs.folder import MODEL, RESULT
 from interpretable_adv.settings import read_run
 
@@ -41,14 +44,10 @@ class Run:
     @functools.cached_property
     def predictions(self):
         """labels, predictions: int arrays `(test reviews,)`."""
-        for ending, opener in (('.csv', open), ('.csv.gz', gzip.open)):
+        for ending in ('.csv', '.csv.gz'):
             path = os.path.join(self.folder, 'predictions' + ending)
             if os.path.exists(path):
-                with opener(path, 'rt', encoding='utf-8', newline='') as stream:
-                    rows = [(int(row['label']), int(row['prediction']))
-                            for row in csv.DictReader(stream)]
-                labels, predictions = np.array(rows, int).reshape(-1, 2).T
-                return labels, predictions
+                return read_predictions(path)
         raise UserError(f'{self.folder} has no predictions.csv: run table3.sh again')
 
     @property
@@ -56,6 +55,33 @@ class Run:
         """Boolean `(test reviews,)`."""
         labels, predictions = self.predictions
         return labels == predictions
+
+
+_PREDICTION = re.compile(r'\d{1,9}')
+MOST_BYTES = 1 << 28  # of predictions, unpacked
+
+
+def read_predictions(path):
+    """labels, predictions: int arrays `(reviews,)` of a predictions.csv, also a compressed one."""
+    content = reading.read_bytes(path, _AGAIN)
+    try:
+        if os.fspath(path).endswith('.gz'):
+            with gzip.open(io.BytesIO(content)) as stream:
+                content = stream.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise ValueError('it is too long')
+        rows = list(csv.DictReader(io.StringIO(content.decode('utf-8'), newline=''), strict=True))
+        columns = [[row[name] for row in rows] for name in ('label', 'prediction')]
+        if not rows or not all(isinstance(text, str) and _PREDICTION.fullmatch(text)
+                               for column in columns for text in column):
+            raise ValueError('it has no label and prediction in every line')
+    except (OSError, ValueError, EOFError, KeyError, csv.Error, zlib.error) as error:
+        raise UserError(f'{path} is damaged ({error}); {_AGAIN}') from error
+    labels, predictions = np.array(columns, int)
+    return labels, predictions
+
+
+_AGAIN = 'delete it, and run table3.sh again'
 
 
 def find(folder):
@@ -67,6 +93,7 @@ def find(folder):
         if not match or match[1] not in methods.classifiers() or result is None:
             continue
         settings = read_run(os.path.join(path, MODEL))
+        require(path, result, 'n_epoch', 'dev_accuracy', 'test_accuracy')
         found.setdefault(match[1], []).append(
             Run(match[1], int(match[2]), path, settings, result))
     runs = {method: sorted(found[method], key=lambda run: run.seed)
@@ -135,8 +162,17 @@ def language_model(folder):
     for path in sorted(glob.glob(os.path.join(glob.escape(folder), 'lm_seed*'))):
         result = state.read_json(os.path.join(path, RESULT))
         if result:
+            require(path, result, 'epoch', 'test_perplexity')
             return result, read_run(os.path.join(path, MODEL))
     return None
+
+
+def require(folder, result, *names):
+    """Refuses a result.json that lacks a number."""
+    missing = [name for name in names if result.get(name) is None]
+    if missing:
+        raise UserError(f'{os.path.join(folder, RESULT)} is damaged: it lacks {missing[0]}; delete '
+                        'it, and run the same command again')
 
 
 def best(runs):

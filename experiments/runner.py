@@ -16,7 +16,8 @@ import time
 from experiments import state
 from experiments.state import CHANGED, DONE, RESUME
 from interpretable_adv.errors import UserError
-from interpretable_adv.runs.files import make_directory, write_json
+from interpretable_adv.nn.kernels import usable_processors
+from interpretable_adv.runs.files import make_directory, remove_leftovers, write_json
 from interpretable_adv.runs.folder import LOG, RESULT
 from interpretable_adv.runs.progress import LiveLine, duration
 
@@ -100,8 +101,13 @@ class Runner:
     def run(self):
         """Runs all jobs. Raises `UserError` at the end when some failed."""
         make_directory(self.jobs_folder)
+        for folder in {self.jobs_folder, *(job.folder for job in self.plan)}:
+            remove_leftovers(folder)
         self.done = {job.name for job, kind in settled(self.plan, self.jobs_folder)
                      if kind == DONE}
+        for job in self.plan:
+            if job.name in self.done:
+                self._complete_record(job)
         left = len(self.plan) - len(self.done)
         if not left:
             return
@@ -114,6 +120,8 @@ class Runner:
                 self._reap()
                 self._live()
                 time.sleep(POLL_SECONDS)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt('run the same command again to resume') from None
         finally:
             self._stop_running()
             signal.signal(signal.SIGTERM, previous)
@@ -146,7 +154,8 @@ class Runner:
             return
         self._begin_with_trial(job)
         found = state.look(job, self.plan, self.jobs_folder)
-        if found.kind == DONE:  # another runner has finished it
+        if found.kind == DONE:  # another runner has finished it, or been killed meanwhile
+            self._complete_record(job)
             output.close()
             self.done.add(job.name)
             return
@@ -182,7 +191,7 @@ class Runner:
         temporary = job.folder + '.partial'
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.copytree(trial.folder, temporary)
-        record = state.read_json(state.record_path(self.jobs_folder, trial))
+        record = state.read_json(state.record_path(self.jobs_folder, trial), 'job')
         write_json(state.record_path(self.jobs_folder, job), record or {})
         os.replace(temporary, job.folder)
         self._line.print(f'{self._count()}  {job.name} begins with the run of {trial.folder}')
@@ -213,7 +222,7 @@ class Runner:
                 self._line.print(f'{self._count()}  {name} done in {duration(seconds)}'
                             f'{self._say(job)}   {self._outlook()}')
             else:
-                self.failed[name] = self._last_line(job) or f'exit status {status}'
+                self.failed[name] = self._reason(job, status)
                 self._line.print(f'{self._count()}  {name} FAILED: {self.failed[name]}')
 
     def _stop_running(self):
@@ -226,17 +235,31 @@ class Runner:
     def _record_start(self, job, line, inputs):
         """A training is recorded when it starts, so that a resume knows what it began with."""
         path = state.record_path(self.jobs_folder, job)
-        before = state.read_json(path) or {}
+        before = state.read_json(path, 'job') or {}
         write_json(path, {'commands': [*before.get('commands', []), line], 'inputs': inputs,
                           'seconds': before.get('seconds', 0)})
+
+    def _complete_record(self, job):
+        """Records the end of a training that ended after its runner was killed."""
+        path = state.record_path(self.jobs_folder, job)
+        record = state.read_json(path) if job.trains else None
+        if record and 'finished' not in record:
+            write_json(path, {**record, 'finished': _now()})
 
     def _record_end(self, job, line, inputs, seconds):
         path = state.record_path(self.jobs_folder, job)
         record = {'commands': [line], 'inputs': inputs, 'settings': job.settings, 'seconds': 0}
         if job.trains:
-            record = state.read_json(path)
+            record = {'commands': [line], 'seconds': 0, **(state.read_json(path, 'job') or {})}
         write_json(path, {**record, 'seconds': round(record['seconds'] + seconds, 1),
-                          'finished': time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())})
+                          'finished': _now()})
+
+    def _reason(self, job, status):
+        """Why a command has failed."""
+        if status < 0:
+            return f'killed by {signal.Signals(-status).name}' + (
+                ' (out of memory?)' if -status == signal.SIGKILL else '')
+        return self._last_line(job) or f'exit status {status}'
 
     def _last_line(self, job):
         path = os.path.join(self.jobs_folder, job.name + '.txt')
@@ -305,8 +328,11 @@ class Runner:
 
 def epochs_done(job):
     """Epochs that a training has had, as its log tells."""
-    log = state.read_json(os.path.join(job.folder, LOG)) if job.epochs else None
-    return min(len(log), job.epochs) if isinstance(log, list) else 0
+    try:
+        log = state.read_json(os.path.join(job.folder, LOG)) if job.epochs else None
+    except UserError:  # only the progress line would show it
+        log = None
+    return min(len(log or ()), job.epochs)
 
 
 def shared_cores(jobs, cores=None):
@@ -315,10 +341,14 @@ def shared_cores(jobs, cores=None):
     One thread each for two small models side by side beats two threads for one after the other.
     """
     if cores is None:
-        cores = len(os.sched_getaffinity(0))
+        cores = usable_processors()
     threads = str(max(1, cores // jobs))
     return {'OPENBLAS_NUM_THREADS': threads, 'OMP_NUM_THREADS': threads,
             'OMP_WAIT_POLICY': 'passive', **os.environ}
+
+
+def _now():
+    return time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())
 
 
 def _interrupt(number, frame):

@@ -5,9 +5,14 @@ import json
 import os
 
 from interpretable_adv import data, train
+from interpretable_adv.data import text_files
 from interpretable_adv.errors import UserError
+from interpretable_adv.evaluation.readings import READINGS
+from interpretable_adv.methods import METHODS
+from interpretable_adv.runs import reading
 from interpretable_adv.runs.folder import MODEL, RESULT, SNAPSHOT
-from interpretable_adv.settings import read_run
+from interpretable_adv.runs.reading import shown
+from interpretable_adv.settings import checked, read_run
 from lm import pretrain
 
 NEW, RESUME, DONE, CHANGED = 'new', 'resume', 'done', 'changed'
@@ -27,12 +32,75 @@ class State:
     reason: str = ''
 
 
-def read_json(path):
-    """The value in a JSON file, or None where there is none."""
+# Files that commands leave behind, as far as other commands rely on them.
+_SCORE = reading.fields(dict.fromkeys(('perplexity', 'gap', 'flipped'),
+                                      reading.optional(reading.number)))
+_PERPLEXITIES = reading.fields({
+    'rows': reading.items(reading.fields({
+        'method': reading.text, 'epsilon': reading.number,
+        'scores': reading.fields(dict.fromkeys(READINGS, _SCORE)),
+        **dict.fromkeys(('norm_per_word', 'words_moved'), reading.number)}, {
+            'settings': reading.mapping(), 'model': reading.text}), least=1),
+    'n_reviews': reading.whole, 'split': reading.text}, {
+        'gap_at_flip_rate': reading.mapping(reading.mapping(reading.mapping(
+            reading.optional(reading.number)))),
+        'nn_k': reading.whole, 'sparsity': reading.number})
+_SEARCH = reading.fields({
+    'points': reading.items(reading.fields({
+        'method': reading.text, 'parameter': reading.text, 'value': reading.number,
+        'settings': reading.mapping(reading.number),
+        'dev_accuracy': reading.items(reading.number, least=1)})),
+    'chosen': reading.mapping(reading.mapping(reading.number))})
+
+
+def _check_perplexities(value, name):
+    _PERPLEXITIES(value, name)
+    names = [row['method'] for row in value['rows']]
+    if len(set(names)) != len(names) or not set(names) <= set(METHODS):
+        raise ValueError('it has a method twice, or one that is none')
+    # Files of old had one K and one σ for all methods.
+    if not {'nn_k', 'sparsity'} <= set(value) and not all(
+            'settings' in row for row in value['rows']):
+        raise ValueError('it does not say how it attacked')
+
+
+def _check_search(value, name):
+    _SEARCH(value, name)
+    for point in value['points']:
+        if point['parameter'] not in value['chosen'].get(point['method'], ()):
+            raise ValueError(f'it has chosen no {shown(point["parameter"])}')
+
+
+FORMS = {
+    'result.json': reading.fields({}, {
+        **dict.fromkeys(('n_epoch', 'epoch'), reading.whole), 'digest': reading.text,
+        'versions': reading.mapping(), 'valid_split': reading.text,
+        **dict.fromkeys(('valid_perplexity', 'test_perplexity'), reading.real),
+        'dev_accuracy': reading.number, 'test_accuracy': reading.optional(reading.number)}),
+    'log': reading.items(reading.fields({'epoch': reading.whole})),
+    'job': reading.fields({}, {
+        'commands': reading.items(reading.text), 'inputs': reading.mapping(),
+        'settings': reading.mapping(), 'seconds': reading.number, 'finished': reading.text}),
+    'perplexity.json': _check_perplexities,
+    'table2.json': reading.fields({'table2': reading.fields(dict.fromkeys(
+        ('train', 'dev', 'test', 'unlabeled'), reading.fields(
+            {'examples': reading.whole},
+            dict.fromkeys(('min', 'max', 'mean'), reading.number))))}),
+    'grid_search.json': _check_search,
+    'args.json': reading.mapping(),
+}
+
+
+def read_json(path, form=None):
+    """The checked value in a JSON file, or None where there is none.
+
+    Args:
+        form: key of `FORMS`; None: the name of the file.
+    """
     try:
-        with open(path, encoding='utf-8') as stream:
-            return json.load(stream)
-    except (OSError, ValueError):
+        return reading.read_json(path, FORMS[form or os.path.basename(path)],
+                                 'delete it, and run the same command again')
+    except reading.MissingFileError:
         return None
 
 
@@ -56,10 +124,10 @@ def input_fingerprints(job, plan):
 
 def look(job, plan, jobs_folder):
     """The state of a job, from its outputs and the record of the command that made them."""
-    record = read_json(record_path(jobs_folder, job)) or {}
+    record = read_json(record_path(jobs_folder, job), 'job') or {}
     if job.trains:
         return _look_at_training(job, plan, record)
-    if not _has_outputs(job):
+    if not _has_outputs(job) or text_files.is_incomplete(job.folder):
         return State(NEW)
     if job.name == 'data':
         return State(DONE)
@@ -88,6 +156,7 @@ def _look_at_training(job, plan, record):
         return State(CHANGED, reason)
     # More epochs than the run has had are added to it; fewer would be another run.
     name = EPOCHS[job.trains]
+    made_with = {name: checked(name, made_with.get(name, 1), os.path.join(job.folder, MODEL))}
     result = read_json(os.path.join(job.folder, RESULT)) or {}
     if result.get(name, 0) > job.epochs or made_with.get(name, 0) > job.epochs:
         longer = max(result.get(name, 0), made_with.get(name, 0))

@@ -6,7 +6,6 @@ The files are what lm.perplexity wrote with --json; each of their rows names its
 which the training run left its accuracy in result.json. With several files (seeds) each method has
 its points, and a larger one with standard deviations at their mean.
 """
-import json
 import os
 import pathlib
 import sys
@@ -26,7 +25,7 @@ from interpretable_adv import cli, paper  # noqa: E402
 from interpretable_adv.errors import UserError  # noqa: E402
 from interpretable_adv.evaluation import pictures  # noqa: E402
 from interpretable_adv.evaluation.readings import READINGS  # noqa: E402
-from interpretable_adv.runs import files  # noqa: E402
+from interpretable_adv.runs import files, reading  # noqa: E402
 
 PAPER = {method: (paper.ACCURACY[method], gap) for method, gap in paper.GAP.items()}
 
@@ -40,14 +39,20 @@ class Point(NamedTuple):
     flipped: float
 
 
-def read_json(path, what):
-    try:
-        with open(path, encoding='utf-8') as stream:
-            return json.load(stream)
-    except OSError as error:
-        raise UserError(f'cannot read {path}: {error.strerror}; {what}') from error
-    except ValueError as error:
-        raise UserError(f'{path} is damaged ({error}); {what}') from error
+RESULT = reading.fields({'test_accuracy': reading.number})
+
+
+def table_of(score):
+    """The form of a file of lm.perplexity that has a reading."""
+    attacked = reading.fields({'model': reading.text, 'scores': reading.fields(
+        {score: reading.fields({'gap': reading.number, 'flipped': reading.number})})})
+
+    def row(value, name):
+        reading.fields({'method': reading.text})(value, name)
+        if value['method'] != 'none':
+            attacked(value, name)
+
+    return reading.fields({'rows': reading.items(row)})
 
 
 def collect(paths, score, runs=()):
@@ -61,21 +66,18 @@ def collect(paths, score, runs=()):
     moved = {os.path.basename(os.path.normpath(run)): run for run in runs}
     points = []
     for path in paths:
-        table = read_json(path, 'give what lm.perplexity wrote with --json')
-        try:
-            for row in table['rows']:
-                if row['method'] == 'none':
-                    continue
-                values = row['scores'][score]
-                folder = os.path.dirname(row['model'])
-                folder = moved.get(os.path.basename(folder), folder)
-                result = read_json(os.path.join(folder, 'result.json'),
-                                   'give the folders of the training runs as --runs')
-                points.append(Point(row['method'], result['test_accuracy'], values['gap'],
-                                    values['flipped']))
-        except (KeyError, TypeError) as error:
-            raise UserError(f'{path} is not what lm.perplexity writes with --json, or has no '
-                            f'score {score}: {error} is missing') from error
+        table = reading.read_json(path, table_of(score),
+                                  'give what lm.perplexity wrote with --json')
+        for row in table['rows']:
+            if row['method'] == 'none':
+                continue
+            values = row['scores'][score]
+            folder = os.path.dirname(row['model'])
+            folder = moved.get(os.path.basename(folder), folder)
+            result = reading.read_json(os.path.join(folder, 'result.json'), RESULT,
+                                       'give the folders of the training runs as --runs')
+            points.append(Point(row['method'], result['test_accuracy'], values['gap'],
+                                values['flipped']))
     if not points:
         raise UserError(f'{paths[0]} measures no attack; run lm.perplexity with --methods')
     return points
@@ -108,13 +110,13 @@ def draw(axes, points, score, show_paper=False):
 
 
 def make_figure(points, score='continuous', show_paper=False):
-    """One panel with its legend beside it."""
+    """One panel with its legend below it, so that the points have the whole width."""
     with matplotlib.rc_context({**pictures.STYLE, 'font.size': 8}):
-        figure = Figure(figsize=(6.4, 3.4), layout='constrained')
+        figure = Figure(figsize=(6.4, 4.2), layout='constrained')
         FigureCanvasAgg(figure)
         axes = draw(figure.subplots(), points, score, show_paper)
         handles, labels = axes.get_legend_handles_labels()
-        figure.legend(handles, labels, loc='outside right upper', frameon=False)
+        figure.legend(handles, labels, loc='outside lower center', ncols=2, frameon=False)
     return figure
 
 

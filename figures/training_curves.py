@@ -5,7 +5,6 @@
 A run is a folder that interpretable_adv.train wrote, such as runs/toy/adv_seed1. Runs that differ
 only in `_seed…` are one method: thin lines for the runs, a thick one for their mean.
 """
-import json
 import os
 import pathlib
 import re
@@ -23,11 +22,12 @@ from interpretable_adv import cli  # noqa: E402
 from interpretable_adv.errors import UserError  # noqa: E402
 from interpretable_adv.evaluation import pictures  # noqa: E402
 from interpretable_adv.methods import METHODS  # noqa: E402
-from interpretable_adv.runs import files  # noqa: E402
+from interpretable_adv.runs import files, reading  # noqa: E402
 
 OTHER_COLORS = ('#8c564b', '#bcbd22', '#9467bd')
 # Names that a value may have in a log.
 LOSS = ('main/loss', 'loss')
+EPOCHS = reading.items(reading.fields({'epoch': reading.whole}))
 ACCURACY = {
     'train': ('main/accuracy', 'accuracy'),
     'dev': ('dev/main/accuracy', 'dev/accuracy', 'dev_accuracy', 'validation/main/accuracy'),
@@ -52,17 +52,7 @@ def method_of(folder):
 def read_log(folder):
     """The epochs of a run: a list of dictionaries, by rising epoch."""
     path = os.path.join(folder, 'log')
-    try:
-        with open(path, encoding='utf-8') as stream:
-            rows = json.load(stream)
-    except OSError as error:
-        raise UserError(f'cannot read {path}: {error.strerror}; give folders that '
-                        'interpretable_adv.train wrote') from error
-    except ValueError as error:
-        raise UserError(f'{path} is not a log of interpretable_adv.train: {error}') from error
-    if not isinstance(rows, list) or not all(isinstance(row, dict) and 'epoch' in row
-                                             for row in rows):
-        raise UserError(f'{path} is not a log of interpretable_adv.train: no list of epochs')
+    rows = reading.read_json(path, EPOCHS, 'give folders that interpretable_adv.train wrote')
     if not rows:
         raise UserError(f'{path} holds no finished epoch yet; leave the run out')
     return sorted(rows, key=lambda row: row['epoch'])
@@ -74,6 +64,11 @@ def series(rows, names, folder):
         pairs = [(row['epoch'], row[name]) for row in rows if row.get(name) is not None]
         if pairs:
             epochs, values = zip(*pairs)
+            try:
+                reading.items(reading.real)(list(values), name)
+            except ValueError as error:
+                raise UserError(f'the log of {folder} is damaged ({error}); leave the run out'
+                                ) from error
             return np.array(epochs), np.array(values, float)
     raise UserError(f'the log of {folder} has no {names[0]}; leave the run out')
 

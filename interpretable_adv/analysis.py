@@ -7,6 +7,7 @@ after the other. Dropout is off, and each review is attacked through its own los
 does not depend on the batch the review was in. Settings that are not given are those that the
 method's classifier was trained with, as far as its `args.json` tells.
 """
+import contextlib
 import json
 import os
 
@@ -16,9 +17,9 @@ import numpy as np
 from interpretable_adv import cli, data, methods, paper, settings
 from interpretable_adv.cli import at_least
 from interpretable_adv.errors import UserError
-from interpretable_adv.evaluation import records, reviews
+from interpretable_adv.evaluation import export, records, reviews
 from interpretable_adv.evaluation.victim import Adversary, Victim
-from interpretable_adv.runs import devices
+from interpretable_adv.runs import devices, folder
 from interpretable_adv.runs.files import atomic_write
 from interpretable_adv.runs.progress import Counter
 from lm.evaluation import Scorer
@@ -42,21 +43,27 @@ def make_parser():
     group = parser.add_argument_group('analysis')
     add = group.add_argument
     add('--model', default='', metavar='M',
-        help="a classifier's best.model for all methods, or adv=PATH,iadv=PATH,…")
+        help="a classifier's best.model or run for all methods, or adv=PATH,iadv=PATH,…; demo: the "
+             'embedded classifier, for --texts')
     add('--methods', default='', help='any of ' + ','.join(_choices()) +
         f' (default: what --use_adv etc. choose, else {",".join(DEFAULT_METHODS)})')
     settings.add(group, 'out', metavar='FILE', default='',
                  help='records (default: --save_name and .jsonl)')
     settings.add(group, 'split')
     add('--texts', default='', metavar='FILE',
-        help='attack these texts instead, .csv, .tsv or .jsonl with a label each; --data_dir is '
-             "the classifier's corpus, whose words and labels are known")
+        help='attack these texts instead: .txt, one per line, or .csv, .tsv or .jsonl, with labels '
+             "or without. Words and labels are those of the classifier's run, or with --data_dir "
+             "those of its corpus")
     add('--text_column', default='text', help='column with the text in --texts')
-    add('--label_column', default='label', help='column with the label in --texts')
+    add('--label_column', default='label', help='column with the label in --texts; a text '
+        'without one is attacked away from the predicted class')
+    add('--export', default='', metavar='FILE.csv',
+        help='write the adversarial texts, a row for each review and method')
     add('--indices', default='', help='attack these reviews, e.g. 3,17')
     add('--sample', type=at_least(1), metavar='N', help='attack N random reviews')
-    add('--seed', type=at_least(0), help='seed of --sample and of VAT (default: --random_seed)')
-    add('--lm', default='', help="a language model's best.model, for perplexities")
+    add('--seed', type=settings.SEED, help='seed of --sample and of VAT (default: --random_seed)')
+    add('--lm', default='', type=folder.model_file,
+        help="a language model's best.model or run, for perplexities")
     settings.add(group, 'epsilon', 'progress', 'device')
 
     settings.add(parser.add_argument_group('SPGD'), *settings.SPGD, 'use_spgd')
@@ -125,6 +132,9 @@ def _refuse(flags):
     if flags.dataset != 'imdb':
         raise UserError(f'--dataset {flags.dataset}: give the folder of the corpus as '
                         '--data_dir instead')
+    if flags.export and os.path.abspath(flags.export) == os.path.abspath(
+            flags.out or flags.save_name + '.jsonl'):
+        raise UserError('--export and --out name one file: choose two')
     if flags.indices and flags.sample:
         raise UserError('--indices and --sample exclude each other: leave one out')
 
@@ -164,43 +174,73 @@ class Tally:
 
 
 def write_records(path, corpus, split, chosen, adversaries, batchsize, scorer=None,
-                  progress=None):
+                  progress=None, exported=None):
     """Attacks the chosen reviews batch by batch and writes their records.
 
-    The file is written only if everything succeeds.
+    The files are written only if everything succeeds.
 
     Args:
         split: `data.Split`, or `data.corpus.Texts` whose labels may be missing.
         scorer: reads the attacked reviews for their perplexities; None: no perplexities.
         progress: called with the number of reviews done since the last call.
+        exported: a CSV file for the adversarial texts, see `evaluation.export`.
 
     Returns:
         `{method: Tally}`.
     """
     tallies = {adversary.method: Tally() for adversary in adversaries}
-    with atomic_write(path) as stream:
+    with contextlib.ExitStack() as files:
+        stream = files.enter_context(atomic_write(path))
+        table = export.Table(files.enter_context(atomic_write(exported)), export.columns(
+            scorer is not None)) if exported else None
         for start in range(0, len(chosen), batchsize):
             indices = chosen[start:start + batchsize]
-            batch = attack_batch(corpus, split, indices, adversaries, scorer)
-            for review in zip(*batch):
-                for record in review:
+            batch = attack_batch(split, indices, adversaries, scorer,
+                                 reviews.DISCRETE if table else ())
+            for index, *attacked in zip(indices, *batch):
+                text = split.texts[index] if hasattr(split, 'texts') else None
+                for review in attacked:
+                    record = records.make_record(review, index, corpus.words,
+                                                 corpus.label_names, text)
                     tallies[record['method']].add(record)
                     stream.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + '\n')
+                    if table:
+                        table.add(export.row(
+                            review, index, text or data.from_ids(review.ids, corpus.words),
+                            corpus.words, corpus.label_names))
             if progress:
                 progress(len(indices))
     return tallies
 
 
-def attack_batch(corpus, split, indices, adversaries, scorer=None):
-    """The records of some reviews, a list for each adversary."""
+def attack_batch(split, indices, adversaries, scorer=None, readings=()):
+    """Attacks some reviews: for each adversary a list of `reviews.AttackedReview`."""
     sequences = [split.sequences[index] for index in indices]
-    texts = getattr(split, 'texts', None)
     nll_clean = scorer.nll(sequences) if scorer else None
-    return [[records.make_record(review, index, corpus.words, corpus.label_names,
-                                 texts[index] if texts else None)
-             for index, review in zip(indices, reviews.attack(
-                 adversary, sequences, split.labels[indices], (), scorer, nll_clean))]
-            for adversary in adversaries]
+    return [reviews.attack(adversary, sequences, split.labels[indices], readings, scorer,
+                           nll_clean) for adversary in adversaries]
+
+
+def read_texts(flags, model):
+    """The texts of `--texts`, and what has the words and labels that they are read with.
+
+    Those of the classifier's own run; where `--data_dir` is given, of that corpus.
+    """
+    if flags.data_dir is None:
+        corpus = settings.read_reading(model)
+        lower, ignore_unk = corpus.lower, corpus.ignore_unk
+    else:
+        corpus = settings.load_corpus(flags)
+        lower, ignore_unk = flags.lower, flags.ignore_unk
+    texts = data.read_texts(flags.texts, corpus, lower, ignore_unk, flags.text_column,
+                            flags.label_column)
+    print(f'{flags.texts}: {len(texts.texts):,} texts, '
+          f'{int((texts.labels != data.NO_LABEL).sum()):,} of them with a label')
+    report = data.describe_unknown(sum(text.known for text in texts.texts), (
+        word for text in texts.texts for word in text.unknown))
+    if report:
+        print(report)
+    return corpus, texts
 
 
 # 3. All together --------------------------------------------------------------------------------
@@ -209,7 +249,7 @@ def main(argv=None):
     flags = make_parser().parse_args(argv)
     _refuse(flags)
     names = choose_methods(flags)
-    paths = settings.per_method(flags.model or flags.load_trained_lstm, names, '--model')
+    paths = settings.model_paths(flags.model or flags.load_trained_lstm, names)
     if not paths:
         raise UserError('--model is missing: give the best.model of a training run')
     indices = records.parse_indices(flags.indices) if flags.indices else None
@@ -225,12 +265,14 @@ def main(argv=None):
     devices.seed(device, seed)
     parser, first = make_parser(), paths[names[0]]
     settings.set_run_defaults(parser, settings.read_run(first), settings.DATA, first)
-    flags = parser.parse_args(argv)
-    corpus = settings.load_corpus(flags)
-    split = getattr(corpus, flags.split)
     if flags.texts:
-        split = data.read_texts(flags.texts, corpus, flags.lower, flags.ignore_unk,
-                                text_column=flags.text_column, label_column=flags.label_column)
+        parser.set_defaults(data_dir=None)
+        flags = parser.parse_args(argv)
+        corpus, split = read_texts(flags, first)
+    else:
+        flags = parser.parse_args(argv)
+        corpus = settings.load_corpus(flags)
+        split = getattr(corpus, flags.split)
     if not len(split.labels):
         raise UserError(f'{flags.data_dir} has no {flags.split} reviews')
     chosen = choose_reviews(split.sequences, flags.analysis_limit, indices, flags.sample, seed)
@@ -249,11 +291,13 @@ def main(argv=None):
     progress = Counter(len(chosen), 'reviews', flags.progress)
     try:
         tallies = write_records(out, corpus, split, chosen, adversaries, flags.batchsize, scorer,
-                                progress.add)
+                                progress.add, flags.export)
     finally:
         progress.close()
     for adversary in adversaries:
         print(tallies[adversary.method].line(adversary.method, adversary.epsilon))
+    if flags.export:
+        print(f'{os.path.normpath(flags.export)}: {len(chosen) * len(names):,} adversarial texts')
     print(f'{os.path.normpath(out)}: {len(chosen):,} reviews, {len(names)} '
           f'{"method" if len(names) == 1 else "methods"}')
 

@@ -9,17 +9,16 @@ Texts are strings, results come in their order and do not depend on which texts 
 An argument that cannot be raises a `ValueError` that names it and says what is accepted.
 """
 import dataclasses
-import math
+import functools
 import operator
 import os
-import pathlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from interpretable_adv import data, methods, nets, settings
-from interpretable_adv.data import NO_LABEL, Text, TextReader
+from interpretable_adv.data import NO_LABEL, Text
 from interpretable_adv.errors import ArgumentError, UserError
 from interpretable_adv.evaluation import records, reviews
 from interpretable_adv.evaluation.measures import WORDS_PER_BATCH
@@ -31,8 +30,6 @@ from interpretable_adv.runs import devices, folder
 from lm.evaluation import Scorer
 from lm.nets import load_lm
 
-DEMO = pathlib.Path(__file__).with_name('demo')  # the embedded model, laid out like a run
-
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:
@@ -41,12 +38,14 @@ class Prediction:
     Attributes:
         label: name of the most probable class.
         probabilities: of each class, by name.
-        unknown: the text's words that the classifier does not know, in order.
+        known: how many words of the text the classifier knows; all else it does not see.
+        unknown: the words that it does not know, in order.
     """
 
     label: str
     probabilities: dict[str, float]
-    unknown: list[str] = dataclasses.field(default_factory=list, repr=False)
+    known: int = dataclasses.field(repr=False)
+    unknown: list[str] = dataclasses.field(repr=False)
 
     @property
     def probability(self) -> float:
@@ -67,25 +66,26 @@ class Attack:
         nearest_text: the text with each word replaced by the one nearest to its perturbed vector.
         direction_text: the text with each moved word replaced by the neighbour it moves along.
         readings: what the classifier says of these two texts, a `Prediction` by `nearest` and
-            `direction`. (It reads the replacement of the end of the text, too, if that moved.)
+            `direction`. (It reads what the end of the text moved to, too, which no text can hold.)
         words: a dict for each word that the classifier knows, and for the end of the text
             (`<eos>`): see `evaluation.records`.
-        unknown: words that it does not know, and which no attack moves.
+        known, unknown: how many words it knows, and those that it does not.
         perplexity: under the language model, by `clean`, `continuous`, `nearest` and
             `direction`; None without one.
     """
 
     def __init__(self, model: 'Model', index: int, text: Text, review: AttackedReview):
         self._model, self._index, self._text, self._review = model, index, text, review
-        self.text, self.unknown = text.text, text.unknown
+        self.text, self.known, self.unknown = text.text, text.known, text.unknown
         self.method, self.epsilon = review.method, review.epsilon
         self.label = model.labels[review.label]
         self.perplexity = review.perplexity
         self.prediction, self.probabilities = model._named(review.logits)
         self.prediction_adv, self.probabilities_adv = model._named(review.logits_adv)
         self.flipped = self.prediction != self.prediction_adv
-        self.readings = {name: Prediction(*model._named(review.logits_read[name]))
-                         for name in DISCRETE}
+        self.readings = {
+            name: Prediction(*model._named(review.logits_read[name]), text.known, text.unknown)
+            for name in DISCRETE}
 
     @property
     def nearest_text(self) -> str:
@@ -95,17 +95,13 @@ class Attack:
     def direction_text(self) -> str:
         return self._text.replace(self._review.toward, self._model.words)
 
-    @property
+    @functools.cached_property
     def words(self) -> list[dict[str, Any]]:
-        return self._record['words']
+        return self.to_dict()['words']
 
     def to_dict(self) -> records.Record:
         """The record that `analysis` writes for this text, see `evaluation.records`."""
-        return dict(self._record)
-
-    # Not kept: for thousands of texts, records would take gigabytes.
-    @property
-    def _record(self) -> records.Record:
+        # Made when it is asked for: the records of thousands of texts would take gigabytes.
         return records.make_record(self._review, self._index, self._model.words,
                                    self._model.labels, self._text)
 
@@ -126,16 +122,18 @@ class Model:
         run: the settings that it was trained with, as its `args.json` has them.
     """
 
-    def __init__(self, path: str, victim: Victim, reader: TextReader, words: list[str],
-                 labels: list[str], run: dict[str, Any], scorer: Any = None):
-        self.path, self.words, self.labels, self.run = path, words, labels, run
-        self.tokenizer, self.lower = reader.tokenizer, reader.lower
+    def __init__(self, path: str, victim: Victim, reading: settings.Reading, scorer: Any = None):
+        self.path, self.run = path, settings.read_run(path)
+        self.words, self.labels = reading.words, reading.label_names
+        self.tokenizer, self.lower = reading.tokenizer, reading.lower
         # Methods that need another language model are the commands'.
         self.methods = [name for name in methods.attackers()
                         if name != 'none' and not methods.METHODS[name].needs_guide]
-        self._trained = {name: settings.trained_attack(name, run, path) for name in self.methods}
         self.has_lm = scorer is not None
-        self._victim, self._reader, self._scorer = victim, reader, scorer
+        self._trained = {name: settings.trained_attack(name, self.run, path)
+                         for name in self.methods}
+        self._reader = data.TextReader(self.words, self.tokenizer, self.lower, reading.ignore_unk)
+        self._victim, self._scorer = victim, scorer
 
     def __repr__(self) -> str:
         return f'Model({self.path!r}, labels={self.labels}, {len(self.words):,} words)'
@@ -146,7 +144,8 @@ class Model:
         if not read:
             return []
         logits = nets.predict(self._victim.model, [text.ids for text in read])
-        return [Prediction(*self._named(row), text.unknown) for row, text in zip(logits, read)]
+        return [Prediction(*self._named(row), text.known, text.unknown)
+                for row, text in zip(logits, read)]
 
     def attack(self, texts: Sequence[str], method: str = 'spgd',
                labels: Sequence[str | int | None] | None = None, *,
@@ -205,6 +204,13 @@ class Model:
             if value is not None:
                 values[name] = _checked(name, value, *checks[name])
         return dataclasses.replace(self._trained[method], **values)
+
+    @property
+    def largest_k(self) -> int:
+        """The largest K that there are enough neighbours for."""
+        attack = self._trained['spgd']
+        limit = self._victim.n_labeled_words if attack.limit_vocabulary else None
+        return min(limit or len(self.words), len(self.words)) - max(1, attack.k_offset)
 
     def _adversary(self, attack: AttackSettings, method: str) -> Adversary:
         try:
@@ -270,7 +276,7 @@ def load(path: str | os.PathLike, lm: str | os.PathLike | None = None,
         device: `'@cupy:0'` for the first GPU; None or `'@numpy'` for the CPU.
     """
     try:
-        return _load(DEMO if path == 'demo' else path, lm, device)
+        return _load(path, lm, device)
     except ArgumentError:
         raise
     except UserError as error:
@@ -284,22 +290,16 @@ def _load(path: Any, lm: Any, device: str | None) -> Model:
     if device is None:
         device = '@numpy'
     chosen = devices.choose(name=device)
-    run = settings.read_run(path)
-    words = data.read_vocabulary(os.path.join(os.path.dirname(path), folder.VOCABULARY))
-    classifier = nets.load_classifier(path, words)
-    classifier.to_device(chosen)
-    n_class = len(classifier.output_layer.b)
+    reading = settings.read_reading(path)
+    victim = Victim.load(path, reading, chosen)
     scorer = None
     if lm is not None:
         state = np.random.get_state()  # which `load_lm` draws from
-        language_model = load_lm(_model_file(lm, 'lm'), words)
+        language_model = load_lm(_model_file(lm, 'lm'), reading.words)
         np.random.set_state(state)
         language_model.to_device(chosen)
         scorer = Scorer(language_model)
-    reading = settings.read_reading(run, path, words, n_class)
-    return Model(path, Victim(classifier, reading.n_labeled_words),
-                 TextReader(words, reading.tokenizer, reading.lower, reading.ignore_unk),
-                 words, reading.label_names, run, scorer)
+    return Model(path, victim, reading, scorer)
 
 
 def _model_file(path: Any, name: str) -> str:
@@ -309,19 +309,21 @@ def _model_file(path: Any, name: str) -> str:
     if not isinstance(path, str) or not path or '\0' in path:
         raise ArgumentError(f"{name} is {_shown(given)}: give the path of a run's folder or of its "
                             f'{folder.MODEL}')
-    if os.path.isdir(path):
-        path = os.path.join(path, folder.MODEL)
+    path = folder.model_file(path)
     if not os.path.isfile(path):
-        raise ArgumentError(f"{name} is {path!r}: there is no such file; give a run's folder or "
+        raise ArgumentError(f"{name} is {given!r}: there is no such file; give a run's folder or "
                             f'its {folder.MODEL}' + (", or 'demo'" if name == 'path' else ''))
     return path
 
 
 # Arguments ------------------------------------------------------------------------------------
 
+LARGEST = 1_000_000  # of ε and steps: sums of squares stay within float32's range
+
+
 def _checks(n_words: int) -> dict[str, tuple]:
     """By setting: its type, a check, and what is accepted."""
-    size = float, lambda value: 0 <= value < math.inf, 'a number from 0'
+    size = float, lambda value: 0 <= value <= LARGEST, f'a number from 0 to {LARGEST:,}'
     switch = bool, lambda value: True, 'True or False'
     return {
         'epsilon': size, 'step': size,

@@ -300,7 +300,7 @@ class HotFlip:
         gradient, losses, _, norms = self._look(model, ids, ids, lengths, loss)
         gains = _gains(model.word_embed.W.array, ids, nearest, gradient)
         chosen = perturbations.hotflip(
-            gains, lengths, perturbations.budget(lengths, self.sparsity))
+            gains, lengths, perturbations.n_kept(lengths, self.sparsity))
         return self._swapped(model, ids, nearest, chosen, losses, norms)
 
     def _look(self, model: Any, ids: Array, text: Array, lengths: Lengths,
@@ -335,7 +335,7 @@ class GreedyHotFlip(HotFlip):
     def __call__(self, model: Any, ids: Array, lengths: Lengths, loss: LabelLoss) -> Attacked:
         xp, lengths = model.xp, np.asarray(lengths)
         nearest = self.neighbors[ids]
-        budget = perturbations.budget(lengths, self.sparsity)
+        budget = perturbations.n_kept(lengths, self.sparsity)
         starts = np.cumsum(lengths) - lengths
         chosen = xp.full(len(ids), -1, np.int64)
         best, highest = chosen.copy(), xp.full(len(lengths), -np.inf, np.float32)

@@ -5,13 +5,14 @@ import numpy as np
 
 from interpretable_adv import cli, nets, settings
 from interpretable_adv.errors import UserError
-from interpretable_adv.runs import devices
+from interpretable_adv.runs import devices, folder
 from interpretable_adv.runs.files import atomic_write
 
 
 def make_parser():
     parser = cli.ArgumentParser(prog='python -m interpretable_adv.evaluate', description=__doc__)
-    parser.add_argument('--model', required=True, help='best.model of a training run')
+    parser.add_argument('--model', required=True, type=folder.model_file,
+                        help='best.model of a training run, or its folder; demo: the embedded one')
     settings.add(parser, 'split')
     parser.add_argument('--predictions', metavar='FILE.csv',
                         help='write label, prediction and logits of every review')
@@ -25,7 +26,9 @@ def parse(argv=None):
     parser = make_parser()
     model = parser.parse_args(argv).model
     settings.set_run_defaults(parser, settings.read_run(model), settings.DATA, model)
-    return parser.parse_args(argv)
+    flags = parser.parse_args(argv)
+    flags.model = model
+    return flags
 
 
 def write_predictions(path, labels, logits):
@@ -43,7 +46,7 @@ def main(argv=None):
     flags = parse(argv)
     device = devices.choose(flags.gpu, flags.device)
     corpus = settings.load_corpus(flags)
-    model = nets.load_classifier(flags.model, corpus.words)
+    model = nets.load_classifier(flags.model, corpus.words, corpus.n_class)
     model.to_device(device)
     split = getattr(corpus, flags.split)
     if not len(split.labels):

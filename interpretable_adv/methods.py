@@ -116,6 +116,11 @@ class Method:
         return (*(() if self.swaps else SHARED), *(OF_NEIGHBORS if self.needs_neighbors else ()),
                 *self.uses, *(OF_GUIDES if self.guided else ()))
 
+    @property
+    def all_settings(self) -> tuple[str, ...]:
+        """The same with ε, where it has one."""
+        return self.settings if self.swaps else ('epsilon', *self.settings)
+
     def build_attack(self, settings: AttackSettings, neighbors: Any = None,
                      noise: Callable[[Any, tuple], Array] | None = None,
                      guide: attacks.Guide | None = None) -> Any:

@@ -3,6 +3,7 @@ import chainer
 import chainer.functions as F
 import numpy as np
 
+from interpretable_adv.errors import UserError
 from interpretable_adv.nn.dropout import dropout
 from interpretable_adv.nn.embedding import EmbedID
 from interpretable_adv.nn.functions import Linear
@@ -82,19 +83,50 @@ def predict(model, sequences, words_per_batch=20000):
     return logits
 
 
-def load_classifier(path, words=None):
+def sizes(headers, path):
+    """The arguments of `Classifier`, read off a checkpoint's shapes."""
+    try:
+        n_vocab, emb_dim = headers['word_embed/W'].shape
+        hidden_cls_dim, hidden_dim = headers['hidden_layer/W'].shape
+        n_class, = headers['output_layer/b'].shape
+    except (KeyError, ValueError):
+        raise UserError(f'{path} is not a classifier: it lacks word_embed/W, hidden_layer/W or '
+                        'output_layer/b; give a model that interpretable_adv.train wrote'
+                        ) from None
+    return {'n_vocab': n_vocab, 'emb_dim': emb_dim, 'hidden_dim': hidden_dim,
+            'hidden_cls_dim': hidden_cls_dim, 'n_class': n_class,
+            'n_layers': checkpoints.count_layers(headers, 'uni_lstm')}
+
+
+def shapes(n_vocab, emb_dim, hidden_dim, hidden_cls_dim, n_class, n_layers):
+    """`{parameter: shape}` of a `Classifier`, known without building it."""
+    return {'word_embed/W': (n_vocab, emb_dim),
+            'hidden_layer/W': (hidden_cls_dim, hidden_dim), 'hidden_layer/b': (hidden_cls_dim,),
+            'output_layer/W': (n_class, hidden_cls_dim), 'output_layer/b': (n_class,),
+            **checkpoints.lstm_shapes('uni_lstm', n_layers, emb_dim, hidden_dim)}
+
+
+def load_classifier(path, words=None, n_class=None):
     """A `Classifier` of the checkpoint's own sizes, without dropout.
 
     Args:
-        words: the corpus's vocabulary, to be checked against the checkpoint's.
+        words, n_class: the corpus's vocabulary and number of classes, to be checked against the
+            checkpoint's.
     """
-    arrays = checkpoints.read_arrays(path)
-    sizes = checkpoints.classifier_sizes(arrays, path)
+    headers = checkpoints.read_headers(path)
+    found = sizes(headers, path)
     if words is not None:
-        checkpoints.check_vocabulary(path, sizes['n_vocab'], words)
+        checkpoints.check_vocabulary(path, found['n_vocab'], words)
+    if n_class is not None and found['n_class'] != n_class:
+        raise UserError(f'{path} has {found["n_class"]} classes, the corpus {n_class}; use the '
+                        'data folder it was trained with')
+    checkpoints.check_shapes(headers, shapes(**found), path)
+    if 0 in found.values():
+        raise UserError(f'{path} is damaged: it is a classifier without weights; use another copy')
+    arrays = checkpoints.read_arrays(path)
     # Building draws random weights, which are overwritten; the caller's stream is left alone.
     state = np.random.get_state()
-    model = Classifier(dropout=0, **sizes)
+    model = Classifier(dropout=0, **found)
     np.random.set_state(state)
     checkpoints.assign(model, arrays, path)
     return model

@@ -196,6 +196,12 @@ def project(raw: Array, directions: Array, toward_only: bool = False) -> tuple[A
     return size[:, None] * directions[words, chosen], chosen
 
 
+def n_kept(lengths: Any, sparsity: float) -> np.ndarray:
+    """⌊(1 − σ) N⌋, how many of N words are kept; elementwise for several reviews."""
+    # Rounding first: (1 − 0.9) · 10 is 0.99999… in floating point, but keeps one word.
+    return np.floor(np.round((1 - sparsity) * np.asarray(lengths), 6)).astype(np.int64)
+
+
 def kept_positions(raw: Array, lengths: Lengths, sparsity: float) -> Array:
     """Which words keep their perturbation: per review the ⌊(1 − σ) N⌋ of largest `|r_i|²`.
 
@@ -205,15 +211,9 @@ def kept_positions(raw: Array, lengths: Lengths, sparsity: float) -> Array:
         Their positions, rising. How many they are is known on the host, so that a device
         need not be waited for.
     """
-    return largest(_sum_of_squares(raw)[:, 0], lengths, budget(lengths, sparsity))
-
-
-def budget(lengths: Lengths, sparsity: float) -> np.ndarray:
-    """How many words of each review may change, ⌊(1 − σ) N⌋: int64 `(reviews,)` on the host."""
     if not 0 <= sparsity <= 1:
         raise ValueError(f'sparsity is a share between 0 and 1, not {sparsity}')
-    # Rounding first: (1 − 0.9) · 10 is 0.99999… in floating point, but keeps one word.
-    return np.floor(np.round((1 - sparsity) * np.asarray(lengths), 6)).astype(np.int64)
+    return largest(_sum_of_squares(raw)[:, 0], lengths, n_kept(lengths, sparsity))
 
 
 def largest(scores: Array, lengths: Lengths, counts: np.ndarray) -> Array:
@@ -309,7 +309,7 @@ def hotflip(gains: Array, lengths: Lengths, counts: np.ndarray) -> Array:
 
     Args:
         gains: `(N, K)`, as of `swap_gains`; −∞ for swaps that are not allowed.
-        counts: how many words of each review may be swapped, on the host; see `budget`.
+        counts: how many words of each review may be swapped, on the host; see `n_kept`.
 
     Returns:
         Which neighbour each word becomes `(N,)`, −1 where it stays. Ties go to the earlier word

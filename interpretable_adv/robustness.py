@@ -14,9 +14,8 @@ from interpretable_adv.cli import at_least
 from interpretable_adv.errors import UserError
 from interpretable_adv.evaluation import measures, robustness
 from interpretable_adv.evaluation.victim import Adversary, Victim
-from interpretable_adv.runs import devices
+from interpretable_adv.runs import devices, folder
 from interpretable_adv.runs.files import atomic_write, write_json
-from interpretable_adv.runs.folder import versions
 from interpretable_adv.runs.progress import Counter
 
 # 1. Arguments -------------------------------------------------------------------------------
@@ -46,7 +45,7 @@ def make_parser():
 def parse(argv=None):
     """The flags; data flags that are not given are those that the model was trained with."""
     parser = make_parser()
-    model = parser.parse_args(argv).model
+    model = folder.model_file(parser.parse_args(argv).model)
     settings.set_run_defaults(parser, settings.read_run(model), settings.DATA, model)
     return parser.parse_args(argv)
 
@@ -84,7 +83,8 @@ def main(argv=None):
     started = time.time()
     device = devices.choose(flags.gpu, flags.device)
     epsilons = settings.parse_epsilons(flags.epsilon, robustness.ATTACKS)
-    paths = {'own': flags.model, **({'transferred': flags.source} if flags.source else {})}
+    paths = {kind: folder.model_file(path) for kind, path in (
+        ('own', flags.model), ('transferred', flags.source)) if path}
     attacks = {kind: settings.resolve_attacks(
         make_parser, argv, dict.fromkeys(robustness.ATTACKS, path), epsilons, flags.seed)
         for kind, path in paths.items()}
@@ -126,7 +126,7 @@ def main(argv=None):
         print(flags.csv)
     if flags.json:
         write_json(flags.json, {**result, 'seconds': time.time() - started,
-                                'versions': versions()})
+                                'versions': folder.versions()})
         print(flags.json)
 
 

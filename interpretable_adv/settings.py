@@ -5,18 +5,17 @@ that is not given has the value that the model was trained with.
 """
 import argparse
 import dataclasses
-import json
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from interpretable_adv import data
-from interpretable_adv.cli import ArgumentParser, at_least, numbers, share
+from interpretable_adv import data, nets
+from interpretable_adv.cli import LARGEST, ArgumentParser, at_least, numbers, share
 from interpretable_adv.errors import UserError
-from interpretable_adv.methods import METHODS, SWITCHES, AttackSettings, trainable
+from interpretable_adv.methods import METHODS, SWITCHES, AttackSettings, Method, trainable
 from interpretable_adv.perturbations import RANKS
-from interpretable_adv.runs import folder
+from interpretable_adv.runs import checkpoints, folder, reading
 from interpretable_adv.runs.distributed import COMMUNICATORS
 
 PRESETS = ('upstream', 'paper')
@@ -53,6 +52,12 @@ def _action(help: str, *names: str, on: bool = True, **more: Any) -> dict[str, A
 
 
 COUNT, SIZE, AMOUNT = at_least(0), at_least(1), at_least(0, float)
+SEED = at_least(0, at_most=2**32 - 1)  # what NumPy's generator takes
+UNITS, LAYERS = at_least(1, at_most=2**16), at_least(1, at_most=64)
+BATCH = at_least(1, at_most=2**20)
+REAL = at_least(-1e9, float)
+NORM = at_least(0, float, at_most=math.inf)  # infinite: gradients are never scaled
+GPU = at_least(-1000, at_most=1000)
 
 # Keys are the names behind `--`. Defaults are upstream's where upstream has the flag.
 FLAGS: dict[str, dict[str, Any]] = {
@@ -67,11 +72,11 @@ FLAGS: dict[str, dict[str, Any]] = {
                          metavar='N'),
     'progress': {'nargs': '?', 'const': 'on', **_choice(
         ('auto', 'on', 'off'), 'auto', 'live line: on a terminal, always, never')},
-    'gpu': _number(int, -1, 'number of the GPU; negative: CPU', '-g'),
+    'gpu': _number(GPU, -1, 'number of the GPU; negative: CPU', '-g'),
     'device': _text("Chainer's name of a device, e.g. @cupy:0; instead of --gpu"),
     'communicator': _choice(COMMUNICATORS, None, 'train with all processes that mpiexec started; '
                             'a batch is shared among them'),
-    'random_seed': _number(COUNT, 1234, 'seed'),
+    'random_seed': _number(SEED, 1234, 'seed'),
     'debug_mode': _switch(0, "Chainer's debug mode"),
     'save_name': _text('name of the results without --out', default='sentiment_model'),
 
@@ -86,14 +91,15 @@ FLAGS: dict[str, dict[str, Any]] = {
     'add_labeld_to_unlabel': _switch(1, 'VAT on the labelled reviews as well'),
 
     # The classifier
-    'emb_dim': _number(SIZE, 256, 'size of word vectors'),
-    'hidden_dim': _number(SIZE, 1024, 'size of the LSTM'),
-    'hidden_cls_dim': _number(SIZE, 30, 'size of the hidden layer'),
-    'n_layers': _number(SIZE, 1, 'layers of the LSTM'),
+    'emb_dim': _number(UNITS, 256, 'size of word vectors'),
+    'hidden_dim': _number(UNITS, 1024, 'size of the LSTM'),
+    'hidden_cls_dim': _number(UNITS, 30, 'size of the hidden layer'),
+    'n_layers': _number(LAYERS, 1, 'layers of the LSTM'),
     'dropout': _number(share, 0.5, 'dropout ratio'),
-    'pretrained_model': _text("a language model's best.model to start from", default=''),
+    'pretrained_model': _text("a language model's best.model or run to start from", default='',
+                              type=folder.model_file),
     'word_only': _switch(0, "take only the language model's word vectors"),
-    'load_trained_lstm': _text('a classifier to start from', default=''),
+    'load_trained_lstm': _text('a classifier to start from', default='', type=folder.model_file),
     'freeze_word_emb': _switch(0, 'do not train the word vectors'),
     'adaptive_softmax': _switch(1, 'no effect: read from --pretrained_model'),
     'n_class': _number(int, 2, 'no effect: read from the corpus'),
@@ -103,13 +109,13 @@ FLAGS: dict[str, dict[str, Any]] = {
     'use_bilstm': _switch(0, argparse.SUPPRESS),
 
     # Optimisation
-    'batchsize': _number(SIZE, 32, 'reviews per step'),
-    'batchsize_semi': _number(SIZE, 64, 'unlabelled reviews per step'),
+    'batchsize': _number(BATCH, 32, 'reviews per step'),
+    'batchsize_semi': _number(BATCH, 64, 'unlabelled reviews per step'),
     'n_epoch': _number(SIZE, 30, 'epochs'),
-    'alpha': _number(AMOUNT, 0.001, "Adam's step size"),
-    'alpha_decay': _number(AMOUNT, 0.0, 'its factor per step'),
+    'alpha': _number(at_least(0, float, at_most=3e38), 0.001, "Adam's step size"),
+    'alpha_decay': _number(share, 0.0, 'its factor per step'),
     'use_exp_decay': _switch(1, 'compute it as alpha · decay^step'),
-    'clip': _number(AMOUNT, 5.0, 'largest norm of the gradient'),
+    'clip': _number(NORM, 5.0, 'largest norm of the gradient'),
     'eval': _switch(0, 'print the accuracies before training'),
 
     # Methods and their attacks
@@ -118,7 +124,7 @@ FLAGS: dict[str, dict[str, Any]] = {
     'use_attn_d': _switch(0, 'interpretable directions (iAdvT, iVAT)'),
     'use_semi_data': _switch(0, 'virtual adversarial training'),
     'use_spgd': _own_switch('SPGD'),
-    'nl_factor': _number(float, 1.0, 'λ, weight of the adversarial loss'),
+    'nl_factor': _number(REAL, 1.0, 'λ, weight of the adversarial loss'),
     'xi_var': _number(AMOUNT, 1.0, 'ε, size of the perturbation'),
     'xi_var_first': _number(AMOUNT, 1.0, "size of VAT's start"),
     'norm_sentence_level': _switch(1, 'one norm per review instead of per word'),
@@ -131,7 +137,7 @@ FLAGS: dict[str, dict[str, Any]] = {
         '(default: 50 for SPGD and preset paper, else 0)', metavar='N'),
     'online_nn': _switch(0, 'new neighbours in every step'),
     'sparsity': _number(share, 0.75, 'σ, share of the words that stay in place'),
-    'spgd_iters': _number(SIZE, 1, 'M, gradient steps'),
+    'spgd_iters': _number(at_least(1, at_most=10_000), 1, 'M, gradient steps'),
     'spgd_step': _number(AMOUNT, None, 'size of a gradient step (default: ε)'),
     'spgd_toward_only': _own_switch('do not move words whose K cosines are all negative'),
     'sparsity_rank': _choice(RANKS, 'raw', 'which norm ranks the words'),
@@ -145,16 +151,16 @@ FLAGS: dict[str, dict[str, Any]] = {
                      "trained with, else the paper's)", default='', metavar='E'),
 
     # The language model; upstream's flags of pretrain.py have dashes
-    'unit': _number(SIZE, 1024, 'size of the LSTM', '-u'),
-    'n-units-word': _number(SIZE, 256, 'size of word vectors'),
-    'layer': _number(SIZE, 1, 'layers of the LSTM'),
+    'unit': _number(UNITS, 1024, 'size of the LSTM', '-u'),
+    'n-units-word': _number(UNITS, 256, 'size of word vectors'),
+    'layer': _number(LAYERS, 1, 'layers of the LSTM'),
     'share-embedding': _action('output weights are the word vectors; needs --unit equal to '
                                '--n-units-word'),
     'adaptive-softmax': _action('adaptive softmax'),
     'no_adaptive_softmax': _action('plain softmax, also with preset paper',
                                    '--no-adaptive-softmax', on=False, dest='adaptive_softmax'),
     'norm-vecs': _action('word vectors start with length 1'),
-    'forget_bias': _number(float, None, "start of the LSTM's forget biases (default: 0)",
+    'forget_bias': _number(REAL, None, "start of the LSTM's forget biases (default: 0)",
                            '--forget-bias'),
     'cutoffs': _number(
         numbers(int), None, 'words at which the tails of the adaptive softmax begin (default: '
@@ -168,14 +174,14 @@ FLAGS: dict[str, dict[str, Any]] = {
                                      '--init'),
     'init': _text('the language model that --class_conditional starts from; its sizes and, unless '
                   'given, its data flags count', default='', metavar='LM'),
-    'bproplen': _number(SIZE, 35, 'words per window, over which gradients flow', '-l'),
+    'bproplen': _number(BATCH, 35, 'words per window, over which gradients flow', '-l'),
     'epoch': _number(SIZE, 50, 'epochs', '-e'),
-    'gradclip': _number(AMOUNT, 5, 'largest norm of the gradient', '-c'),
+    'gradclip': _number(NORM, 5, 'largest norm of the gradient', '-c'),
     'decay-if-fail': _action('... only after an epoch whose validation perplexity did not fall'),
     'no_decay_if_fail': _action('alpha decays after each epoch, also with preset paper',
                                 '--no-decay-if-fail', on=False, dest='decay_if_fail'),
     'decay-every': _action('... after each window instead'),
-    'random-seed': _number(COUNT, 1234, 'seed'),
+    'random-seed': _number(SEED, 1234, 'seed'),
     'patience': _number(COUNT, 0, 'stop after N epochs in a row without a better validation (0: '
                         'never)', metavar='N'),
     'min_improvement': _number(share, 0.0, 'stop after an epoch that lowers the validation '
@@ -248,23 +254,16 @@ def add_method_choice(group: Any) -> None:
 
 # A trained model's own settings -----------------------------------------------------------------
 
+RESTORE = 'restore it, or move the model elsewhere to use it without its settings'
+
+
 def read_run(model: str) -> dict[str, Any]:
     """The settings of the run that a model lies in, from its `args.json`; `{}` without one."""
     path = os.path.join(os.path.dirname(model), folder.SETTINGS)
     try:
-        with open(path, encoding='utf-8') as stream:
-            found = json.load(stream)
-    except FileNotFoundError:
+        return reading.read_json(path, reading.mapping(), RESTORE)
+    except reading.MissingFileError:
         return {}
-    except OSError as error:
-        raise UserError(f'cannot read {path}: {error.strerror}') from error
-    except (ValueError, RecursionError) as error:
-        raise UserError(f'{path} is damaged ({error}): restore it, or move the model elsewhere to '
-                        'use it without its settings') from error
-    if not isinstance(found, dict):
-        raise UserError(f'{path} is damaged: it holds no settings; restore it, or move the model '
-                        'elsewhere to use it without its settings')
-    return found
 
 
 def set_run_defaults(parser: ArgumentParser, run: dict[str, Any], names: Iterable[str],
@@ -274,11 +273,11 @@ def set_run_defaults(parser: ArgumentParser, run: dict[str, Any], names: Iterabl
     Args:
         run: what `read_run` found next to `model`.
     """
-    parser.set_defaults(**{name: _checked(name, run[name], model) for name in names
+    parser.set_defaults(**{name: checked(name, run[name], model) for name in names
                            if name in run})
 
 
-def _checked(name: str, value: Any, model: str) -> Any:
+def checked(name: str, value: Any, model: str) -> Any:
     """A value of `args.json`, if the flag takes it."""
     flag = FLAGS[name]
     if value is None and flag['default'] is None:
@@ -294,51 +293,59 @@ def _checked(name: str, value: Any, model: str) -> Any:
 
 def _damaged(name: str, value: Any, model: str) -> UserError:
     path = os.path.join(os.path.dirname(model), folder.SETTINGS)
-    return UserError(f'{path} is damaged: {name} is {value!r}; restore it, or move the model '
-                     'elsewhere to use it without its settings')
+    return UserError(f'{path} is damaged: {name} is {reading.shown(value)}; {RESTORE}')
 
 
 class Reading(NamedTuple):
-    """How a model was taught to read texts, see `data.TextReader`.
+    """How a classifier reads texts: what of its corpus its run's folder tells.
 
     Attributes:
+        words: the vocabulary in id order.
+        label_names, tokenizer: as a `data.Corpus` has them.
+        lower, ignore_unk: see `data.TextReader`.
         n_labeled_words: how many ids belong to words of labelled reviews; None: not known.
     """
 
+    words: list[str]
     label_names: list[str]
     tokenizer: str
     lower: bool
     ignore_unk: bool
     n_labeled_words: int | None
 
+    @property
+    def n_class(self) -> int:
+        return len(self.label_names)
 
-def read_reading(run: dict[str, Any], model: str, words: Sequence[str], n_class: int) -> Reading:
-    """How a classifier reads texts, as far as its run tells.
 
-    Runs of older versions store neither labels nor tokenizer, upstream's models nothing at all.
-    Their classes are called by their numbers, and a vocabulary without capitals is taken for
-    that of lower-cased text.
+def read_reading(model: str) -> Reading:
+    """How a classifier reads texts, from the files beside it.
 
-    Args:
-        run: what `read_run` found next to `model`.
-        words: its vocabulary.
+    Runs of older versions store neither labels nor tokenizer, upstream's models only words. Their
+    classes are called by their numbers, and a vocabulary without capitals is taken for that of
+    lower-cased text.
     """
-    names = run.get('label_names', [str(number) for number in range(n_class)])
+    run = read_run(model)
+    words = data.read_vocabulary(os.path.join(os.path.dirname(model), folder.VOCABULARY))
+    names = run.get('label_names')
+    if names is None:
+        sizes = nets.sizes(checkpoints.read_headers(model), model)
+        names = [str(number) for number in range(sizes['n_class'])]
     if not (isinstance(names, list) and all(isinstance(name, str) for name in names)
-            and len(set(names)) == len(names) == n_class):
+            and len(set(names)) == len(names)):
         raise _damaged('label_names', names, model)
     tokenizer = run.get('tokenizer', data.TOKENIZERS[0])
-    if tokenizer not in data.TOKENIZERS:
+    if tokenizer not in list(data.TOKENIZERS):
         raise _damaged('tokenizer', tokenizer, model)
-    n_train = run.get('train_vocab_size')
-    if n_train is not None:
-        if not isinstance(n_train, int) or not 0 < n_train <= len(words) - len(data.SPECIALS):
-            raise _damaged('train_vocab_size', n_train, model)
-        n_train += len(data.SPECIALS)
-    lower = (_checked('lower', run['lower'], model) if 'lower' in run
+    n_labeled = run.get('train_vocab_size')
+    if n_labeled is not None:
+        if type(n_labeled) is not int or not 0 < n_labeled <= len(words) - len(data.SPECIALS):
+            raise _damaged('train_vocab_size', n_labeled, model)
+        n_labeled += len(data.SPECIALS)
+    lower = (checked('lower', run['lower'], model) if 'lower' in run
              else all(word == word.lower() for word in words))
-    ignore_unk = _checked('ignore_unk', run.get('ignore_unk', 1), model)
-    return Reading(names, tokenizer, bool(lower), bool(ignore_unk), n_train)
+    ignore_unk = checked('ignore_unk', run.get('ignore_unk', 1), model)
+    return Reading(words, names, tokenizer, bool(lower), bool(ignore_unk), n_labeled)
 
 
 def describe(flags: argparse.Namespace) -> dict[str, Any]:
@@ -389,16 +396,21 @@ def per_method(text: str, methods: Sequence[str], flag: str,
     return found
 
 
+def model_paths(text: str, methods: Sequence[str]) -> dict[str, str]:
+    """The classifier of each method, from `--model`: files, or folders of runs."""
+    return {method: folder.model_file(path)
+            for method, path in per_method(text, methods, '--model').items()}
+
+
 def parse_epsilons(text: str, methods: Sequence[str]) -> dict[str, float]:
     """The values of `--epsilon`, for the methods that it names."""
     values = {}
     for method, value in per_method(text, methods, '--epsilon', required=False).items():
         try:
-            values[method] = at_least(0, float)(value)
-            if not math.isfinite(values[method]):
-                raise ValueError
+            values[method] = AMOUNT(value)
         except (ValueError, argparse.ArgumentTypeError):
-            raise UserError(f'--epsilon {value}: give numbers from 0') from None
+            raise UserError(f'--epsilon {value}: give numbers from 0 to {LARGEST[float]:,.0f}'
+                            ) from None
     return values
 
 
@@ -472,15 +484,23 @@ def _set_attack_defaults(parser: ArgumentParser, method: str, run: dict[str, Any
                                    if flag not in ('xi_var', 'class_lm')], model)
     if trained_epsilon:
         parser.set_defaults(xi_var=row.epsilon or 0.0)
-        if run.get('method') in {row.trained_by, row.control_of} - {None}:
+        if run.get('method') in [name for name in (row.trained_by, row.control_of) if name]:
             set_run_defaults(parser, run, ['xi_var'], model)
+
+
+def unused(names: Iterable[str], rows: Sequence[Method]) -> list[str]:
+    """Those of the flags that no method of `rows` depends on. Upstream's flags never are."""
+    taken = {'update_nearest_batch'} if any(row.needs_neighbors for row in rows) else set()
+    taken.update(ATTACK.get(name, name) for row in rows if row.attack for name in row.settings)
+    ours = {*SPGD, 'spgd_directions', 'update_nearest_batch'}
+    return sorted(ours.intersection(names) - taken)
 
 
 def as_flags(settings: AttackSettings, method: str) -> dict[str, Any]:
     """The settings that a method's attack depends on, as flags and their values."""
     row = METHODS[method]
     values = {ATTACK.get(name, name): getattr(settings, name)
-              for name in (*(() if row.swaps else ('epsilon',)), *row.settings)}
+              for name in row.all_settings}
     if 'norm_sentence_level' in values:
         values['norm_sentence_level'] = settings.level == 'sentence'
     if not settings.class_lm:

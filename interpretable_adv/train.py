@@ -70,6 +70,9 @@ def parse(argv=None):
         if rows[0].epsilon is not None and len(rows) == 1:
             parser.set_defaults(xi_var=rows[0].epsilon)
         flags = parser.parse_args(argv)
+    if flags.method is not None:  # upstream's switches take any flag, as they always did
+        for name in settings.unused(cli.typed(make_parser(), argv), rows):
+            raise UserError(f'--{name} has no effect on --method {flags.method}: leave it out')
     flags.method = '+'.join(row.name for row in rows)
     for row in rows:
         for name, value in zip(SWITCHES, row.switches or ()):
@@ -114,6 +117,8 @@ def _refuse(flags):
                         'and give it as --data_dir')
     if flags.dropout == 1:
         raise UserError('--dropout 1 would drop everything: give a ratio below 1')
+    if flags.clip == 0:
+        raise UserError('--clip 0 would stop all learning: give a positive norm')
     if flags.class_lm and not all(METHODS[name].guided for name in flags.method.split('+')):
         raise UserError(f'--class_lm guides the attacks of {", ".join(guided())}, not of '
                         f'{flags.method}: leave it out')
@@ -134,6 +139,16 @@ def load_corpus(flags):
     return corpus
 
 
+def _check_memory(flags, corpus):
+    words = len(corpus.train.sequences.flat) / len(corpus.train.labels)  # of a review
+    memory.check(
+        memory.lstm_numbers(corpus.n_vocab, flags.emb_dim, flags.hidden_dim, flags.n_layers)
+        + flags.hidden_dim * flags.hidden_cls_dim,
+        memory.kept_per_word(flags.emb_dim, flags.hidden_dim, flags.n_layers)
+        * words * min(flags.batchsize, len(corpus.train.labels)),
+        '--emb_dim, --hidden_dim, --n_layers or --batchsize')
+
+
 def build_model(flags, corpus):
     """The classifier with its initial weights; the order of random draws is upstream's."""
     model = nets.Classifier(
@@ -144,7 +159,7 @@ def build_model(flags, corpus):
     if flags.load_trained_lstm:
         path = flags.load_trained_lstm
         checkpoints.check_vocabulary(path, corpus.n_vocab, corpus.words)
-        checkpoints.assign(model, checkpoints.read_arrays(path), path)
+        checkpoints.load(model, path)
     return model
 
 
@@ -242,7 +257,8 @@ class Accuracy(extension.Extension):
 def main(argv=None):
     flags = parse(argv)
     with distributed.join(flags.communicator, flags.out, flags.random_seed) as team:
-        run(flags, team)
+        with folder.claim(flags.out, team.writes):
+            run(flags, team)
 
 
 def run(flags, team=distributed.ALONE):
@@ -256,6 +272,7 @@ def run(flags, team=distributed.ALONE):
     distributed.check_device(flags.communicator, device)
     devices.seed(device, flags.random_seed)
     corpus = load_corpus(flags)
+    _check_memory(flags, corpus)
     model = build_model(flags, corpus)
     model.to_device(device)
 

@@ -96,6 +96,8 @@ class BaselineUpdater(StandardUpdater):
         hyperparam = self.get_optimizer('main').hyperparam
         hyperparam.alpha = serializer('alpha', hyperparam.alpha)
         self.n_words = serializer('n_words', self.n_words)
+        if hyperparam.alpha < 0:
+            raise ValueError(f'alpha is {hyperparam.alpha}')
         if self.refresher is not None:
             self.refresher.table.serialize(serializer['neighbors'])
 

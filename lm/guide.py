@@ -4,6 +4,7 @@ import numpy as np
 
 from interpretable_adv.errors import UserError
 from interpretable_adv.nn import functions
+from interpretable_adv.runs import folder
 from lm.nets import load_lm
 
 
@@ -50,9 +51,9 @@ def find_guide(settings, corpus, emb_dim, device):
         corpus: whose vocabulary and classes the language model must have.
         emb_dim: size of the classifier's word vectors, which it must have as well.
     """
-    path = settings.class_lm
-    if not path:
+    if not settings.class_lm:
         return None
+    path = folder.model_file(settings.class_lm)
     state = np.random.get_state()
     model = load_lm(path, corpus.words, class_conditional=True)
     np.random.set_state(state)

@@ -158,40 +158,62 @@ class RNNForLM(chainer.Chain):
         return self.embed.W if isinstance(self.output, L.Bias) else self.output.W
 
 
-def sizes(arrays, path):
+def sizes(headers, path):
     """The arguments of `RNNForLM`, read off a checkpoint's shapes."""
     try:
-        n_vocab, n_units_word = arrays['embed/W'].shape
-        n_units = len(arrays['rnn/0/b0'])
+        n_vocab, n_units_word = headers['embed/W'].shape
+        n_units, = headers['rnn/0/b0'].shape
         found = {'n_vocab': n_vocab, 'n_units': n_units, 'n_units_word': n_units_word,
-                 'n_layers': checkpoints.count_layers(arrays, 'rnn'),
-                 'adaptive_softmax': 'output/head' in arrays,
-                 'n_class': len(arrays.get('class_embed/W', ())),
-                 'share_embedding': not {'output/W', 'output/head'} & set(arrays)}
+                 'n_layers': checkpoints.count_layers(headers, 'rnn'),
+                 'adaptive_softmax': 'output/head' in headers,
+                 'n_class': headers['class_embed/W'].shape[0] if 'class_embed/W' in headers else 0,
+                 'share_embedding': not {'output/W', 'output/head'} & set(headers)}
         if found['adaptive_softmax']:
-            found['cutoff'] = [int(bound) for bound in arrays['output/cutoff'][1:-1]]
-            found['reduce_k'] = max(1, n_units // len(arrays['output/reduce1']))
-    except (KeyError, ValueError):
+            bounds = checkpoints.read_arrays(path, ['output/cutoff'])['output/cutoff']
+            found['cutoff'] = [int(bound) for bound in bounds[1:-1]]
+            found['reduce_k'] = max(1, n_units // max(1, headers['output/reduce1'].shape[0]))
+            if [0, *found['cutoff'], n_vocab] != bounds.tolist() or sorted(
+                    set(bounds.tolist())) != bounds.tolist() or len(bounds) < 3:
+                raise ValueError
+    except (KeyError, ValueError, IndexError, OverflowError):
         raise UserError(f'{path} is not a language model: it lacks embed/W, rnn/0/b0 or the '
                         'output layer; give a model that lm.pretrain wrote') from None
+    return found
+
+
+def shapes(n_vocab, n_units, n_units_word, n_layers, adaptive_softmax, share_embedding,
+           cutoff=(), reduce_k=4, n_class=0):
+    """`{parameter: shape}` of an `RNNForLM`, known without building it."""
+    found = {'embed/W': (n_vocab, n_units_word),
+             **checkpoints.lstm_shapes('rnn', n_layers, n_units_word, n_units)}
+    if n_class:
+        found['class_embed/W'] = n_class, n_units_word
+    if not adaptive_softmax:
+        found['output/b'] = (n_vocab,)
+        return found if share_embedding else {**found, 'output/W': (n_vocab, n_units)}
+    bounds = [0, *cutoff, n_vocab]
+    found['output/cutoff'] = (len(bounds),)
+    found['output/head'] = (bounds[1] + len(cutoff), n_units)
+    for i in range(1, len(cutoff) + 1):
+        units = max(1, n_units // reduce_k ** i)
+        found[f'output/reduce{i}'] = units, n_units
+        found[f'output/tail{i}'] = bounds[i + 1] - bounds[i], units
     return found
 
 
 def with_classes(path, words, n_class, dropout):
     """The plain language model of a checkpoint as a class-conditional one that knows no difference
     between its classes yet."""
-    arrays = checkpoints.read_arrays(path)
-    arguments = sizes(arrays, path)
-    if arguments['n_class']:
+    found, arrays = _read(path, words)
+    if found['n_class']:
         raise UserError(f'{path} is class-conditional already; give a plain language model')
-    checkpoints.check_vocabulary(path, arguments['n_vocab'], words)
-    model = RNNForLM(dropout=dropout, **{**arguments, 'n_class': n_class})
+    model = RNNForLM(dropout=dropout, **{**found, 'n_class': n_class})
     checkpoints.assign(model, {**arrays, 'class_embed/W': model.class_embed.W.array}, path)
     return model
 
 
-def load_lm(path, words=None, class_conditional=False, dropout=0):
-    """The language model of a checkpoint, without dropout unless told otherwise.
+def load_lm(path, words=None, class_conditional=False):
+    """The language model of a checkpoint, without dropout.
 
     Building it draws its initial weights from NumPy's global stream, as upstream does before it
     reads a checkpoint.
@@ -200,16 +222,26 @@ def load_lm(path, words=None, class_conditional=False, dropout=0):
         words: the corpus's vocabulary, to be checked against the checkpoint's.
         class_conditional: whether it must be a class-conditional model; else it must be none.
     """
-    arrays = checkpoints.read_arrays(path)
-    arguments = sizes(arrays, path)
-    if class_conditional and not arguments['n_class']:
+    found, arrays = _read(path, words)
+    if class_conditional and not found['n_class']:
         raise UserError(f'{path} is not a class-conditional language model: it lacks '
                         'class_embed/W; make one with python -m lm.pretrain --class_conditional')
-    if arguments['n_class'] and not class_conditional:
+    if found['n_class'] and not class_conditional:
         raise UserError(f'{path} is a class-conditional language model, for --class_lm; give a '
                         'plain one here')
-    if words is not None:
-        checkpoints.check_vocabulary(path, arguments['n_vocab'], words)
-    model = RNNForLM(dropout=dropout, **arguments)
+    model = RNNForLM(dropout=0, **found)
     checkpoints.assign(model, arrays, path)
     return model
+
+
+def _read(path, words):
+    """The arguments of `RNNForLM` and the arrays of a checkpoint, checked."""
+    headers = checkpoints.read_headers(path)
+    found = sizes(headers, path)
+    if words is not None:
+        checkpoints.check_vocabulary(path, found['n_vocab'], words)
+    checkpoints.check_shapes(headers, shapes(**found), path)
+    if not found['n_vocab'] * found['n_units'] * found['n_units_word']:
+        raise UserError(f'{path} is damaged: it is a language model without weights; use another '
+                        'copy')
+    return found, checkpoints.read_arrays(path)

@@ -23,9 +23,8 @@ from interpretable_adv.evaluation.invariance import Invariance
 from interpretable_adv.evaluation.judge import Judge
 from interpretable_adv.evaluation.readings import READINGS
 from interpretable_adv.evaluation.victim import Adversary, Victim
-from interpretable_adv.runs import devices
+from interpretable_adv.runs import devices, folder
 from interpretable_adv.runs.files import atomic_write, write_json
-from interpretable_adv.runs.folder import versions
 from interpretable_adv.runs.progress import Counter
 from lm.evaluation import Scorer
 from lm.guide import find_guide
@@ -42,15 +41,16 @@ def make_parser():
         prog='python -m lm.perplexity', description=__doc__.partition('\n')[0])
     group = parser.add_argument_group('what is measured')
     add = group.add_argument
-    add('--lm', required=True, metavar='L', help="a language model's best.model")
+    add('--lm', required=True, metavar='L', type=folder.model_file,
+        help="a language model's best.model or run")
     add('--model', required=True, metavar='M',
-        help="a classifier's best.model for all methods, or adv=PATH,iadv=PATH,…")
+        help="a classifier's best.model or run for all methods, or adv=PATH,iadv=PATH,…")
     add('--methods', default=','.join(paper.PERPLEXITY),
         help='any of ' + ','.join(methods.attackers()))
     add('--score', choices=(*READINGS, 'all'), default='all', help='reading')
     add('--n_samples', type=at_least(0), default=1000, metavar='N',
         help='random reviews that are attacked; 0, or more than there are: all')
-    add('--seed', type=at_least(0), default=1234, help='seed of the sample and of random')
+    add('--seed', type=settings.SEED, default=1234, help='seed of the sample and of random')
     settings.add(group, 'split')
     add('--sweep_epsilon', type=cli.numbers(float), default=[], metavar='E,E,…',
         help='also try every method with these step sizes')
@@ -292,7 +292,7 @@ def main(argv=None):
     readings = READINGS if flags.score == 'all' else (flags.score,)
     # The neighbour that a word moves towards does not depend on how far it moves.
     sweep_readings = tuple(name for name in readings if name != 'direction')
-    paths = settings.per_method(flags.model, flags.methods, '--model')
+    paths = settings.model_paths(flags.model, flags.methods)
     attacks = settings.resolve_attacks(
         make_parser, argv, paths, settings.parse_epsilons(flags.epsilon, flags.methods),
         flags.seed, class_lms=settings.per_method(flags.class_lm, flags.methods, '--class_lm',
@@ -365,7 +365,7 @@ def main(argv=None):
                 'accuracy': invariance.judge.accuracy(split.sequences, split.labels),
                 'wordnet': invariance.wordnet is not None},
             'seconds': time.time() - started,
-            'versions': versions()}))
+            'versions': folder.versions()}))
         print(flags.json)
 
 

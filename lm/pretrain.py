@@ -11,7 +11,7 @@ from interpretable_adv import cli, data, paper, settings
 from interpretable_adv.errors import UserError
 from interpretable_adv.nn.adam import Adam, GradientClipping
 from interpretable_adv.runs import checkpoints, devices, distributed, extensions, folder, memory
-from interpretable_adv.runs.files import make_directory, write_json
+from interpretable_adv.runs.files import atomic_write, make_directory, write_json
 from interpretable_adv.runs.progress import MODES, duration
 from lm import evaluation, streams
 from lm.extensions import (
@@ -78,8 +78,9 @@ def parse(argv=None):
     if flags.preset == 'paper':
         parser.set_defaults(**paper.LANGUAGE_MODEL)
     if flags.init:
-        run = settings.read_run(flags.init)
-        settings.set_run_defaults(parser, run, settings.DATA, flags.init)
+        model = folder.model_file(flags.init)
+        run = settings.read_run(model)
+        settings.set_run_defaults(parser, run, settings.DATA, model)
         parser.set_defaults(use_full_vocab=bool(run.get('use_full_vocab')))
     flags = parser.parse_args(argv)
     _refuse(flags)
@@ -131,6 +132,14 @@ def load_texts(flags):
             raise UserError(f'the {split} reviews hold no word of the vocabulary: choose another '
                             'by --min_count or --vocab')
     return text
+
+
+def _check_memory(flags, n_vocab):
+    memory.check(
+        memory.lstm_numbers(n_vocab, flags.n_units_word, flags.unit, flags.layer),
+        memory.kept_per_word(flags.n_units_word, flags.unit, flags.layer)
+        * flags.batchsize * flags.bproplen,
+        '--unit, --n-units-word, --layer, --batchsize or --bproplen')
 
 
 def build_model(flags, n_vocab):
@@ -235,13 +244,15 @@ def resume(flags, trainer, identity, team):
     if flags.resume == FROM_OUT:
         extensions.resume(trainer, identity, FREE_SETTINGS)
         return
-    checkpoints.load_snapshot(flags.resume, trainer, identity, FREE_SETTINGS)
+    extensions.resume(trainer, identity, FREE_SETTINGS, flags.resume)
     source = os.path.dirname(os.path.abspath(flags.resume))
     if team.writes and source != os.path.abspath(flags.out):
         make_directory(flags.out)
         for name in (folder.MODEL, folder.STEPS):
             if os.path.exists(os.path.join(source, name)):
-                shutil.copyfile(os.path.join(source, name), os.path.join(flags.out, name))
+                with (open(os.path.join(source, name), 'rb') as original,
+                      atomic_write(os.path.join(flags.out, name), 'wb') as copy):
+                    shutil.copyfileobj(original, copy)
 
 
 # 6. All together ------------------------------------------------------------------------------
@@ -249,7 +260,8 @@ def resume(flags, trainer, identity, team):
 def main(argv=None):
     flags = parse(argv)
     with distributed.join(flags.communicator, flags.out, flags.random_seed) as team:
-        run(flags, team)
+        with folder.claim(flags.out, team.writes):
+            run(flags, team)
 
 
 def run(flags, team=distributed.ALONE):
@@ -267,9 +279,10 @@ def run(flags, team=distributed.ALONE):
     devices.seed(device, flags.random_seed)
     if flags.class_conditional:
         text = load_class_corpus(flags)
-        model = with_classes(flags.init, text.words, text.n_class, flags.dropout)
+        model = with_classes(folder.model_file(flags.init), text.words, text.n_class, flags.dropout)
     else:
         text = load_texts(flags)
+        _check_memory(flags, len(text.words))
         model = build_model(flags, len(text.words))
     model.to_device(device)
 
@@ -305,7 +318,7 @@ def finish(flags, model, text, best, epochs, started, elapsed, team):
                         'try a smaller --alpha')
     path = os.path.join(flags.out, folder.MODEL)
     team.wait()
-    checkpoints.assign(model, checkpoints.read_arrays(path), path)
+    checkpoints.load(model, path)
     print('valid perplexity:', best.value)
     measured = (measure_classes if flags.class_conditional else measure_texts)(
         flags, model, text, team)

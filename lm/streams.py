@@ -35,6 +35,11 @@ class StreamIterator(chainer.dataset.Iterator):
         return self.words[here], self.words[(here + 1) % len(self.words)]
 
     @property
+    def iteration(self):
+        """How many windows there have been."""
+        return self.position // self.window
+
+    @property
     def epoch(self):
         return self._epoch_at(self.position)
 
@@ -55,6 +60,8 @@ class StreamIterator(chainer.dataset.Iterator):
 
     def serialize(self, serializer):
         self.position = int(serializer('position', self.position))
+        if self.position % self.window:
+            raise ValueError(f'no window begins at position {self.position}')
 
 
 class ReviewWindow(NamedTuple):

@@ -66,6 +66,8 @@ class TruncatedBPTTUpdater(training.updaters.StandardUpdater):
         super().serialize(serializer)
         optimizer = self.get_optimizer('main')  # whose serialize leaves out alpha, which decays
         optimizer.alpha = float(serializer('alpha', optimizer.alpha))
+        if optimizer.alpha < 0:
+            raise ValueError(f'alpha is {optimizer.alpha}')
         self.state = tuple(self._serialize_state(serializer, name, state)
                            for name, state in zip(('hx', 'cx'), self.state))
 

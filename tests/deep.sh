@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What takes longer than tests/run.sh may: bash tests/deep.sh [quick|whole]
 #   quick  tiny trainings on emulated processors and with other Pythons: the same bits everywhere
-#   whole  also the suite with every variant of the kernels, and on other Pythons
+#   whole  also ten clients of the live page for 30 seconds, and the suite with every variant of the
+#          kernels and on other Pythons
 # Ends in a line 'N passed, N failed, N skipped'. .ci/run calls the quick part.
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -80,6 +81,8 @@ done
 for processor in ${emulated[@]+"${emulated[@]}"}; do finish "$processor"; done
 
 if [ "$part" = whole ]; then
+    check "ten clients of the live page for 30 s" env EXPLORE_SECONDS=30 \
+        .venv/bin/python -m pytest -q tests/interpretable_adv/test_explore.py -k parallel
     for variant in plain avx2; do
         check "suite with $variant kernels" env INTERPRETABLE_ADV_KERNELS="$variant" bash tests/run.sh
     done

@@ -73,12 +73,19 @@ def test_a_wheel_has_kernels_pages_and_commands(clone, tmp_path):
     wheel, = (tmp_path / 'wheels').glob('*.whl')
     names = zipfile.ZipFile(wheel).namelist()
     assert any(name.startswith('interpretable_adv/nn/kernels/_kernels.') for name in names)
-    assert 'interpretable_adv/evaluation/report.html' in names
+    assert {'interpretable_adv/demo/best.model', 'interpretable_adv/py.typed'} <= set(names)
+    for asset in ('report.html', 'explore.html', 'components.css', 'components.js',
+                  'examples.json'):
+        assert f'interpretable_adv/evaluation/assets/{asset}' in names
     python = make_environment(tmp_path / 'environment')
     run([python, '-m', 'pip', 'install', '--no-deps', '--no-index', wheel], tmp_path)
     empty = tmp_path / 'empty'
     empty.mkdir()
     available, where = run([python, '-c', CHECK], empty).splitlines()
     assert available == 'True' and where.startswith(str(tmp_path / 'environment'))
-    for command in ('data', 'train', 'evaluate', 'analysis', 'visualize', 'pretrain', 'perplexity'):
+    for command in ('data', 'train', 'evaluate', 'predict', 'analysis', 'visualize', 'explore',
+                    'pretrain', 'perplexity'):
         assert 'usage:' in run([python.with_name(f'spgd-{command}'), '--help'], empty)
+    predicted = run([python.with_name('spgd-predict'), 'A wonderful film.'], empty)
+    assert predicted.startswith('positive')
+    assert list(empty.iterdir()) == []

@@ -19,7 +19,7 @@ import pytest
 
 from interpretable_adv import train
 from interpretable_adv.errors import UserError
-from interpretable_adv.runs import checkpoints, distributed
+from interpretable_adv.runs import checkpoints, distributed, files
 from lm import pretrain
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -248,6 +248,18 @@ def test_resumed_language_model(corpus, tmp_path):
     run_job(2, [*runs['class_parts'], '--epoch', 1], [*runs['class_parts'], '--resume'],
             runs['class_whole'])
     assert steps(tmp_path / 'class_parts') == steps(tmp_path / 'class_whole')
+
+
+def test_a_folder_in_use_ends_the_job_in_one_line(corpus, tmp_path):
+    out = tmp_path / 'out'
+    with files.locked(out, '--out'):
+        _, *flags = train_run(corpus, out, 'baseline', '--communicator', 'naive')
+        job = start(2, '-m', 'interpretable_adv.train', *flags)
+        _, errors = job.communicate(timeout=120)
+        assert os.listdir(out) == ['.lock']
+    assert job.returncode != 0
+    lines = [line for line in errors.splitlines() if line.startswith('error:')]
+    assert len(lines) == 1 and f'in use by process {os.getpid()}' in lines[0]
 
 
 ONE_FAILS = '''

@@ -6,6 +6,7 @@ import numpy as np
 
 from experiments.upstream_diff.checks import UNIT_TOLERANCE, Check, Section
 from experiments.upstream_diff.numbers import largest
+from interpretable_adv import nets
 from interpretable_adv.errors import UserError
 from interpretable_adv.nets import Classifier, load_classifier
 from interpretable_adv.runs import checkpoints
@@ -28,7 +29,7 @@ def compare(recordings, ours):
 
 
 def _classifier(arrays, path):
-    return Classifier(**checkpoints.classifier_sizes(arrays, path))
+    return Classifier(**nets.sizes(arrays, path))
 
 
 def _language_model(arrays, path):

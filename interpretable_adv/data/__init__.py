@@ -9,9 +9,15 @@ from interpretable_adv.data.corpus import (
     statistics,
 )
 from interpretable_adv.data.text_files import DESCRIPTION, describe
-from interpretable_adv.data.texts import Text, TextReader, from_ids, read_vocabulary
+from interpretable_adv.data.texts import (
+    Text,
+    TextReader,
+    describe_unknown,
+    from_ids,
+    read_vocabulary,
+)
 from interpretable_adv.data.tokens import EOS, SPECIALS, TOKENIZERS, UNK
 
 __all__ = ['DESCRIPTION', 'EOS', 'NO_LABEL', 'SPECIALS', 'TOKENIZERS', 'UNK', 'Corpus', 'Sequences',
-           'Split', 'Text', 'TextReader', 'describe', 'from_ids', 'load', 'read_texts',
-           'read_vocabulary', 'statistics']
+           'Split', 'Text', 'TextReader', 'describe', 'describe_unknown', 'from_ids', 'load',
+           'read_texts', 'read_vocabulary', 'statistics']

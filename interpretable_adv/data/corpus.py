@@ -129,7 +129,7 @@ def load(data_dir, lower=False, min_count=1, ignore_unk=True, use_unlabeled=True
                                   '_unlabeled{use_unlabeled}.cache'.format(**flags))
     key = _key(flags, label_names, splits)
     arrays = cache.read(path, key)
-    if arrays is None:
+    if arrays is None or not _is_numbering(arrays, len(label_names)):
         arrays = _number(splits, lower, min_count, ignore_unk)
         # a folder that cannot be written to costs time at the next load, nothing else
         if not text_files.is_read_only(data_dir):
@@ -190,6 +190,27 @@ def _key(flags, label_names, splits):
                   text.labels] for split, texts in splits.items() for text in texts]
     description = json.dumps([CACHE_FORMAT, flags, label_names, described])
     return hashlib.sha256(description.encode()).hexdigest()
+
+
+def _is_numbering(arrays, n_class):
+    """Whether arrays from a cache are what `_number` returns for some corpus."""
+    kinds = {'flat': ('i4', 1), 'labels': ('i4', 1), 'counts': ('i8', 1), 'words': ('u1', 1),
+             'train_vocab_size': ('i8', 0)}
+    if {name: (array.dtype.str[1:], array.ndim) for name, array in arrays.items()} != kinds:
+        return False
+    flat, counts, labels = arrays['flat'], arrays['counts'], arrays['labels']
+    try:
+        words = arrays['words'].tobytes().decode('utf-8').split('\n')
+    except UnicodeDecodeError:
+        return False
+    n_words = len(words)
+    return (words[:2] == SPECIALS and len(set(words)) == n_words
+            and len(counts) == 4 and counts.min() >= 0
+            and counts.sum() == len(flat) - np.count_nonzero(flat)
+            and counts[1:].sum() == len(labels) and len(flat) > 0 and flat[-1] == EOS
+            and 0 <= flat.min() <= flat.max() < n_words
+            and 0 <= labels.min(initial=0) <= labels.max(initial=0) < n_class
+            and 0 <= arrays['train_vocab_size'] <= n_words - len(SPECIALS))
 
 
 def _number(splits, lower, min_count, ignore_unk):

@@ -2,12 +2,12 @@
 import collections
 import csv
 import io
-import json
 import os
 import random
 
 from interpretable_adv.data import text_files, tokens
 from interpretable_adv.errors import UserError
+from interpretable_adv.runs import reading
 
 SHOWN_MARKS = 8  # dropped characters that are named, the most frequent
 
@@ -119,7 +119,7 @@ def read_rows(path, text_column='text', label_column='label', needs_label=True):
         needs_label: False: labels may be missing, of single rows or of all, and are '' then.
     """
     ending = os.path.splitext(path)[1].lower()
-    text = text_files.decode(text_files.read_bytes(path), path).removeprefix('\ufeff')
+    text = reading.decode(reading.read_bytes(path), path).removeprefix('\ufeff')
     if ending in ('.csv', '.tsv'):
         return _read_table(path, text, ending, text_column, label_column, needs_label)
     if ending in ('.jsonl', '.ndjson', '.json'):
@@ -151,6 +151,9 @@ def _read_table(path, text, ending, text_column, label_column, needs_label):
                 flag = '--text_column' if name == text_column else '--label_column'
                 raise UserError(f'{path} has no column {name!r} but {", ".join(header) or "none"}: '
                                 f'name the right one with {flag}')
+            if header.count(name) > 1:
+                raise UserError(f'{path} has the column {name!r} {header.count(name)} times: '
+                                'rename all but one')
         columns = [header.index(name) for name in wanted]
         for cells in reader:
             if not cells:
@@ -170,9 +173,9 @@ def _read_json_lines(path, text, text_column, label_column, needs_label):
         if not line.strip():
             continue
         try:
-            entry = json.loads(line)
+            entry = reading.parse_json(line)
         except ValueError as error:
-            raise UserError(f'{path}, line {number}: not JSON; each line must be one '
+            raise UserError(f'{path}, line {number}: not JSON ({error}); each line must be one '
                             'object') from error
         if not isinstance(entry, dict) or not isinstance(entry.get(text_column), str):
             raise UserError(f'{path}, line {number}: no text under {text_column!r}; name the right '

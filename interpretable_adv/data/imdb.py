@@ -1,4 +1,5 @@
 """The Large Movie Review Dataset: archive or folder → upstream's seven text files."""
+import collections
 import gzip
 import hashlib
 import http.client
@@ -12,7 +13,7 @@ import zlib
 
 from interpretable_adv.data import text_files, tokens
 from interpretable_adv.errors import UserError
-from interpretable_adv.runs import files
+from interpretable_adv.runs import files, reading
 from interpretable_adv.runs.progress import LiveLine
 
 ARCHIVE_NAME = 'aclImdb_v1.tar.gz'
@@ -27,6 +28,11 @@ FIRST_DEV = {'pos': 10621, 'neg': 10625}
 MAX_MEMBERS = 500_000
 MAX_REVIEW_BYTES = 1 << 20
 MAX_BYTES = 1 << 30
+
+# Members that describe the next one: attributes, and names of more than 100 characters.
+ATTRIBUTES = tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE
+LONG_NAMES = tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK
+_CHANGES_MEMBER = re.compile(rb'\d (size|GNU\.sparse)')
 
 _REVIEW = re.compile(r'(train|test)/(pos|neg|unsup)/(\d+)_\d+\.txt')
 
@@ -96,20 +102,43 @@ def _read_folder(folder):
                             'as the archive unpacks it') from error
         for name in names:
             if output_file(f'{part}/{name}'):
-                yield f'{part}/{name}', text_files.read_bytes(os.path.join(directory, name))
+                # A plain file: the archive has no links, and one could point anywhere.
+                yield f'{part}/{name}', reading.read_bytes(
+                    os.path.join(directory, name), 'unpack the archive again', follow=False,
+                    limit=MAX_REVIEW_BYTES)
 
 
-class _Limited:
-    """A stream that refuses to give more than `limit` bytes: a guard against small archives that
-    unpack to huge ones, wherever in the archive the excess may hide."""
+class _Blocks:
+    """The 512-byte blocks of a tar file, of which no more than `limit` bytes are read: a guard
+    against small archives that unpack to huge ones, wherever in the archive the excess hides."""
+
+    SIZE = tarfile.BLOCKSIZE
 
     def __init__(self, stream, limit):
         self._stream, self._left = stream, limit
-        self.last = b''
 
-    def read(self, size):
+    def read(self):
+        """The next block; b'' at the end."""
+        content = self._read(self.SIZE)
+        if len(content) % self.SIZE:
+            raise tarfile.ReadError('it ends within a block')
+        return content
+
+    def data(self, size):
+        """Yields the `size` bytes that follow, piece by piece."""
+        if not 0 <= size <= self._left:
+            raise tarfile.ReadError('it unpacks to more than the dataset can have')
+        padding = -size % self.SIZE
+        while size:
+            content = self._read(min(size, 1 << 16))
+            if not content:
+                raise tarfile.ReadError('it ends within a file')
+            size -= len(content)
+            yield content
+        self._read(padding)
+
+    def _read(self, size):
         content = self._stream.read(size)
-        self.last = content or self.last
         self._left -= len(content)
         if self._left < 0:
             raise tarfile.ReadError('it unpacks to more than the dataset can have')
@@ -120,22 +149,7 @@ def _read_archive(archive):
     """Yields (path below `aclImdb/`, bytes) for the reviews of a .tar.gz, in archive order."""
     try:
         with gzip.open(archive, 'rb') as stream:
-            limited = _Limited(stream, MAX_BYTES)
-            with tarfile.open(fileobj=limited, mode='r|') as tar:
-                for count, member in enumerate(tar):
-                    if count >= MAX_MEMBERS:
-                        raise tarfile.ReadError(f'it has more than {MAX_MEMBERS:,} members')
-                    tar.members.clear()  # tarfile keeps every header it has seen
-                    path = _safe_path(archive, member)
-                    if output_file(path):
-                        yield path, tar.extractfile(member).read()
-            # Read on to gzip's checksum. tarfile takes a damaged header for the end of the
-            # archive; the real end is zeros.
-            complete = True
-            while content := limited.read(1 << 20):
-                complete = complete and not content.strip(b'\0')
-            if not complete or limited.last[-1024:].strip(b'\0'):
-                raise tarfile.ReadError('its end is missing')
+            yield from _read_tar(archive, _Blocks(stream, MAX_BYTES))
     except EOFError as error:
         raise UserError(f'{archive} is cut short; get it again, for example with '
                         '--download') from error
@@ -146,13 +160,64 @@ def _read_archive(archive):
         raise UserError(f'cannot read {archive}: {error.strerror or error}') from error
 
 
+def _read_tar(archive, blocks):
+    """Yields the reviews of a tar file.
+
+    `tarfile` believes what a header says: of sizes, before they are checked, and of names as long
+    as the memory. Here a header is one block, and long names and attributes, which no review has,
+    are passed over.
+    """
+    count, found = 0, blocks.read()
+    if not found:
+        raise tarfile.ReadError('empty file')
+    while found.strip(b'\0'):
+        count += 1
+        if count > MAX_MEMBERS:
+            raise tarfile.ReadError(f'it has more than {MAX_MEMBERS:,} members')
+        try:
+            member = tarfile.TarInfo.frombuf(found, 'utf-8', 'surrogateescape')
+        except (tarfile.HeaderError, ValueError, OverflowError) as error:
+            raise tarfile.ReadError(f'a header is damaged ({error}), so its end is missing'
+                                    ) from error
+        path = _safe_path(archive, member)
+        content = blocks.data(0 if member.isdir() else member.size)
+        if path:
+            yield path, b''.join(content)
+        elif member.type in ATTRIBUTES:
+            _check_attributes(archive, content)
+        else:
+            collections.deque(content, 0)  # passes over it
+        found = blocks.read()
+        if not found:
+            raise tarfile.ReadError('its end is missing')
+    # Read on to gzip's checksum; a tar ends with two blocks of zeros or more.
+    count = 0
+    while content := blocks.read():
+        count += 1
+        if content.strip(b'\0'):
+            raise tarfile.ReadError('there is something after its end, or its end is missing')
+    if not count:
+        raise tarfile.ReadError('its end is missing')
+
+
+def _check_attributes(archive, content):
+    """Refuses attributes (pax) by which a member is not what its header says."""
+    known, end = b'', b''
+    for piece in content:
+        known = end + piece
+        if _CHANGES_MEMBER.search(known):
+            raise UserError(f'{archive} is unsafe: it declares sizes or holes of files apart from '
+                            f'them; get {ARCHIVE_NAME}, for example with --download')
+        end = known[-32:]
+
+
 def _safe_path(archive, member):
     """The path of a review below `aclImdb/`, or '' for a member that is none; refuses members
     that an archive of plain files would not have."""
     path = member.name.removeprefix('./')
     if path.startswith('/') or '..' in path.split('/') or '\\' in path:
         raise UserError(f'{archive} is unsafe: {path!r} lies outside its folder')
-    if member.isdir():
+    if member.isdir() or member.type in (*ATTRIBUTES, *LONG_NAMES):
         return ''
     if not member.isreg() or member.issparse():
         raise UserError(f'{archive} is unsafe: {path!r} is neither a plain file nor a folder')
@@ -177,7 +242,8 @@ def download(directory, url=ARCHIVE_URL, size=ARCHIVE_BYTES, md5=ARCHIVE_MD5):
     part = path + '.part'
     again = 'run the same command again to continue'
     try:
-        _fetch(url, part, size)
+        with files.locked(directory, '--data_dir'):
+            _fetch(url, part, size)
     except urllib.error.HTTPError as error:
         raise UserError(f'{url}: the server answers {error.code} {error.reason}; {again}, or give '
                         'the file with --archive') from error

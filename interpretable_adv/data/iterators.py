@@ -1,6 +1,7 @@
 """Which reviews make up each step."""
 import numpy as np
 from chainer.dataset import Iterator
+from chainer.serializer import Deserializer
 
 
 class ReviewIterator(Iterator):
@@ -23,6 +24,11 @@ class ReviewIterator(Iterator):
     @property
     def steps_per_epoch(self):
         return -(-self.n_labeled // self.batch_size)
+
+    @property
+    def iteration(self):
+        """How many batches there have been."""
+        return self.epoch * self.steps_per_epoch + self._step
 
     @property
     def epoch_detail(self):
@@ -51,6 +57,18 @@ class ReviewIterator(Iterator):
         self._step = serializer('step', self._step)
         self._order = serializer('order', self._order)
         self._order_unlabeled = serializer('order_unlabeled', self._order_unlabeled)
+        if isinstance(serializer, Deserializer):
+            self._check()
+
+    def _check(self):
+        """Raises ValueError for a state that reading cannot lead to."""
+        if self.epoch < 0 or not 0 <= self._step < self.steps_per_epoch:
+            raise ValueError(f'step {self._step} of epoch {self.epoch} does not exist')
+        if self._step:  # else new orders are drawn
+            for order, parts in ((self._order, 1), (self._order_unlabeled, 2)):
+                for part in np.split(order, parts):
+                    if not np.array_equal(np.sort(part), np.arange(len(part))):
+                        raise ValueError('an order does not have every review once')
 
 
 def _batch(order, step, size):

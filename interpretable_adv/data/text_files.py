@@ -9,11 +9,10 @@ import io
 import json
 import os
 import shutil
-import tempfile
 
 from interpretable_adv.data import tokens
 from interpretable_adv.errors import UserError
-from interpretable_adv.runs import files
+from interpretable_adv.runs import files, reading
 
 # Positive before negative: this order numbers the vocabulary and fixes the order of examples.
 UPSTREAM_FILES = {
@@ -24,6 +23,12 @@ UPSTREAM_LABELS = ['negative', 'positive']
 MANIFEST = 'corpus.json'
 # What a run's args.json says of its corpus, besides the flags it was read with.
 DESCRIPTION = ('label_names', 'tokenizer', 'train_vocab_size')
+PREPARE_AGAIN = 'prepare the corpus again'
+OWN_FILES = ('corpus_train.txt', 'corpus_train_labels.txt', 'corpus_dev.txt',
+             'corpus_dev_labels.txt', 'corpus_test.txt', 'corpus_test_labels.txt',
+             'corpus_unlabeled.txt')
+STAGING = '.prepare'  # folder of files that are being written
+INCOMPLETE = '.prepare.incomplete'  # marks a folder whose files are being replaced
 
 
 class TextFile:
@@ -31,7 +36,7 @@ class TextFile:
 
     def __init__(self, path, labels=None):
         self.path = path
-        self.content = read_bytes(path)
+        self.content = reading.read_bytes(path, PREPARE_AGAIN)
         self.labels = labels  # one class for all reviews, a list with one for each, or None
 
     def reviews(self, lower=False):
@@ -40,31 +45,11 @@ class TextFile:
             try:
                 line = line.decode('utf-8').strip()
             except UnicodeDecodeError as error:
-                raise _not_utf8(self.path, number) from error
+                raise reading.not_utf8(self.path, number) from error
             if not line:
                 raise UserError(f'{self.path}, line {number}: empty review; delete the line or '
                                 'prepare the corpus again')
             yield (line.lower() if lower else line).split(' ')
-
-
-def read_bytes(path):
-    try:
-        with open(path, 'rb') as stream:
-            return stream.read()
-    except OSError as error:
-        raise UserError(f'cannot read {path}: {error.strerror}') from error
-
-
-def decode(content, path):
-    """UTF-8 bytes to text; the error names file and line."""
-    try:
-        return content.decode('utf-8')
-    except UnicodeDecodeError as error:
-        raise _not_utf8(path, content.count(b'\n', 0, error.start) + 1) from error
-
-
-def _not_utf8(path, line):
-    return UserError(f'{path}, line {line}: not UTF-8; convert the file to UTF-8')
 
 
 def open_corpus(directory, use_unlabeled=True):
@@ -76,9 +61,22 @@ def open_corpus(directory, use_unlabeled=True):
         raise UserError(f'no data folder {directory}: make one with '
                         '`python -m interpretable_adv.data prepare`')
     manifest = os.path.join(directory, MANIFEST)
-    if os.path.exists(manifest):
-        return _open_own(directory, manifest, use_unlabeled)
-    return _open_upstream(directory, use_unlabeled)
+    _refuse_incomplete(directory)
+    found = (_open_own(directory, manifest, use_unlabeled) if os.path.exists(manifest)
+             else _open_upstream(directory, use_unlabeled))
+    _refuse_incomplete(directory)  # files may have been replaced while we read
+    return found
+
+
+def is_incomplete(directory):
+    """Whether a running or a killed `prepare` has begun to replace the files of a folder."""
+    return os.path.lexists(os.path.join(directory, INCOMPLETE))
+
+
+def _refuse_incomplete(directory):
+    if is_incomplete(directory):
+        raise UserError(f'{directory} is incomplete, because preparing it was interrupted or has '
+                        'not ended yet: run the same `prepare` command again')
 
 
 def describe(directory):
@@ -89,16 +87,8 @@ def describe(directory):
     manifest = os.path.join(directory, MANIFEST)
     if not os.path.exists(manifest):
         return {'label_names': UPSTREAM_LABELS, 'tokenizer': tokens.DEFAULT}
-    try:
-        found = json.loads(decode(read_bytes(manifest), manifest))
-        description = {'label_names': [str(name) for name in found['labels']],
-                       'tokenizer': found.get('tokenizer', tokens.DEFAULT)}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UserError(f'{manifest} is damaged: prepare the corpus again') from error
-    if description['tokenizer'] not in tokens.TOKENIZERS:
-        raise UserError(f'{manifest} is damaged: the tokenizer {description["tokenizer"]!r} is '
-                        f'none of {", ".join(tokens.TOKENIZERS)}; prepare the corpus again')
-    return description
+    found = reading.read_json(manifest, _check_manifest, PREPARE_AGAIN)
+    return {'label_names': found['labels'], 'tokenizer': found.get('tokenizer', tokens.DEFAULT)}
 
 
 def _open_upstream(directory, use_unlabeled):
@@ -116,17 +106,8 @@ def _open_upstream(directory, use_unlabeled):
 
 
 def _open_own(directory, manifest, use_unlabeled):
-    try:
-        description = json.loads(decode(read_bytes(manifest), manifest))
-        label_names = [str(name) for name in description['labels']]
-        entries = description['splits']
-        named = [entry[kind] for split, entry in entries.items()
-                 for kind in (['reviews'] if split == 'unlabeled' else ['reviews', 'labels'])]
-        complete = {'train', 'dev'} <= set(entries) <= {'train', 'dev', 'test', 'unlabeled'}
-        if not complete or any(os.path.basename(name) != name for name in named):
-            raise ValueError('splits missing, or a file outside the folder')
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f'{manifest} is damaged: prepare the corpus again') from error
+    description = reading.read_json(manifest, _check_manifest, PREPARE_AGAIN)
+    label_names, entries = description['labels'], description['splits']
     splits = {'train': [], 'dev': [], 'test': [], 'unlabeled': []}
     for split, entry in entries.items():
         path = os.path.join(directory, entry['reviews'])
@@ -138,15 +119,44 @@ def _open_own(directory, manifest, use_unlabeled):
     return label_names, splits
 
 
+_FILE_OF_REVIEWS = {'reviews': reading.text}
+_LABELLED = reading.fields({**_FILE_OF_REVIEWS, 'labels': reading.text})
+_MANIFEST_FORM = reading.fields({
+    'labels': reading.items(reading.text, least=2),
+    'splits': reading.fields({'train': _LABELLED, 'dev': _LABELLED}, {
+        'test': _LABELLED, 'unlabeled': reading.fields(_FILE_OF_REVIEWS)})})
+
+
+def _check_manifest(description, name):
+    """The form of `corpus.json`."""
+    _MANIFEST_FORM(description, name)
+    labels, entries = description['labels'], description['splits']
+    if len(set(labels)) != len(labels):
+        raise ValueError('a label occurs twice')
+    unknown = set(entries) - {'train', 'dev', 'test', 'unlabeled'}
+    if description.get('format', 1) != 1 or unknown:
+        raise ValueError('it is of an unknown format')
+    tokenizer = description.get('tokenizer', tokens.DEFAULT)
+    if tokenizer not in list(tokens.TOKENIZERS):
+        raise ValueError(f'the tokenizer {reading.shown(tokenizer)} is none of '
+                         f'{", ".join(tokens.TOKENIZERS)}')
+    named = [entry[kind] for entry in entries.values() for kind in ('reviews', 'labels')
+             if kind in entry]
+    for file in named:
+        if os.path.basename(file) != file or not 0 < len(file) < 256:
+            raise ValueError(f'the file {reading.shown(file)} is outside the folder')
+    if len(set(named)) != len(named):
+        raise ValueError('it names a file twice')
+
+
 def _read_labels(path, n_class):
-    try:
-        labels = [int(line) for line in decode(read_bytes(path), path).splitlines()]
-    except ValueError as error:
-        raise UserError(f'{path} is damaged: prepare the corpus again') from error
-    if not all(0 <= label < n_class for label in labels):
-        raise UserError(f'{path} holds a class that {MANIFEST} does not name: '
-                        'prepare the corpus again')
-    return labels
+    lines = reading.decode(reading.read_bytes(path, PREPARE_AGAIN), path).splitlines()
+    known = {str(label): label for label in range(n_class)}
+    for number, line in enumerate(lines, 1):
+        if line not in known:
+            raise UserError(f'{path}, line {number}: {reading.shown(line)} is none of the '
+                            f'{n_class} classes in {MANIFEST}; {PREPARE_AGAIN}')
+    return [known[line] for line in lines]
 
 
 def is_read_only(directory):
@@ -211,65 +221,42 @@ def _write_lines(path, lines):
 
 @contextlib.contextmanager
 def _all_or_none(directory):
-    """Yields a temporary folder whose files move into `directory` when the block succeeds.
+    """Yields a folder whose files replace those of `directory` when the block succeeds.
 
-    When the block or a move fails, `directory` is as it was: files already replaced come back,
-    and newly created folders are removed.
+    When the block fails, `directory` is as it was. While files are replaced, the marker
+    `INCOMPLETE` is there, and `open_corpus` refuses the folder; a process that is killed then
+    leaves it, until the corpus is prepared again.
     """
-    made = _first_missing(directory)
-    files.make_directory(directory)
-    folder = None
+    staging = os.path.join(directory, STAGING)
     try:
-        folder = tempfile.mkdtemp(dir=directory, prefix='.prepare.')
-        yield folder
-        _move_all(folder, directory)
-    except BaseException as error:
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
-        _remove_empty(directory, made)
-        if isinstance(error, OSError):
-            raise UserError(f'cannot write to {directory}: {error.strerror or error}') from error
-        raise
-    shutil.rmtree(folder, ignore_errors=True)
+        with files.locked(directory, '--data_dir'):
+            shutil.rmtree(staging, ignore_errors=True)  # of a process that was killed
+            os.mkdir(staging)
+            try:
+                yield staging
+                _publish(staging, directory)
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
+    except OSError as error:
+        raise UserError(f'cannot write to {directory}: {error.strerror or error}') from error
 
 
-def _move_all(folder, directory):
-    """Moves all files of `folder` up into `directory`; on failure puts the old ones back."""
-    names = sorted(os.listdir(folder))
-    old = os.path.join(folder, 'old')
-    os.mkdir(old)
-    moved = []
-    try:
-        for name in names:
-            target = os.path.join(directory, name)
-            if os.path.isdir(target):
-                raise OSError(None, f'{name} is a folder')
-            if os.path.lexists(target):
-                os.replace(target, os.path.join(old, name))
-            os.replace(os.path.join(folder, name), target)
-            moved.append(name)
-    except BaseException:
-        for name in moved:
-            os.unlink(os.path.join(directory, name))
-        for name in os.listdir(old):
-            os.replace(os.path.join(old, name), os.path.join(directory, name))
-        raise
-
-
-def _first_missing(directory):
-    """The topmost folder that has to be made so that `directory` exists, or None."""
-    directory, missing = os.path.abspath(directory), None
-    while not os.path.lexists(directory):
-        missing, directory = directory, os.path.dirname(directory)
-    return missing
-
-
-def _remove_empty(directory, top):
-    """Removes `directory` and its parents up to `top`, as long as they are empty."""
-    directory = os.path.abspath(directory)
-    while top is not None and directory.startswith(top):
-        try:
-            os.rmdir(directory)
-        except OSError:
-            return
-        directory = os.path.dirname(directory)
+def _publish(staging, directory):
+    """Moves the files of `staging` into `directory`, in place of the corpus that is there."""
+    names = sorted(os.listdir(staging))
+    for name in names:
+        if os.path.isdir(os.path.join(directory, name)):
+            raise OSError(None, f'{name} is a folder')
+    marker = os.path.join(directory, INCOMPLETE)
+    with files.atomic_write(marker) as stream:
+        stream.write('Files of two corpora may be mixed here: prepare the corpus again.\n')
+    if os.path.exists(os.path.join(directory, MANIFEST)):  # an own corpus with other splits
+        for name in set(OWN_FILES) - set(names):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(directory, name))
+    for name in names:
+        os.replace(os.path.join(staging, name), os.path.join(directory, name))
+    os.rmdir(staging)
+    files.sync_directory(directory)
+    os.unlink(marker)
+    files.sync_directory(directory)

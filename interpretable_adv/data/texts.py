@@ -1,4 +1,5 @@
 """Texts as a classifier reads them: words → ids, which words it does not know, and back to text."""
+import collections
 import dataclasses
 
 import numpy as np
@@ -6,6 +7,7 @@ import numpy as np
 from interpretable_adv.data import tokens
 from interpretable_adv.data.tokens import EOS, SPECIALS, UNK
 from interpretable_adv.errors import UserError
+from interpretable_adv.runs import checkpoints
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,6 +25,11 @@ class Text:
     ids: np.ndarray
     spans: list
     unknown: list
+
+    @property
+    def known(self):
+        """How many words the model knows."""
+        return int((self.ids > UNK).sum())
 
     def replace(self, ids, words):
         """The text with other words in place of those that changed; all else stays.
@@ -69,6 +76,22 @@ class TextReader:
         return Text(text, np.array([*ids, EOS], np.int32), spans, unknown)
 
 
+def describe_unknown(known, unknown, shown=10):
+    """One line on the words that a model does not know, or '' if it knows all.
+
+    Args:
+        known: how many words it knows.
+        unknown: iterable of those that it does not.
+    """
+    counts = collections.Counter(unknown)
+    if not counts:
+        return ''
+    most = [f'{word} ({count:,})' if count > 1 else word
+            for word, count in counts.most_common(shown)]
+    return (f'{counts.total():,} of {known + counts.total():,} words are unknown to the model'
+            + (', most often ' if len(counts) > shown else ': ') + ', '.join(most))
+
+
 def from_ids(ids, words):
     """The `Text` of a review that is known by its ids alone: its words joined by spaces."""
     spans, position = [], 0
@@ -80,15 +103,7 @@ def from_ids(ids, words):
 
 def read_vocabulary(path):
     """Words in id order from a file with one a line, such as the `vocab.txt` of a run."""
-    try:
-        with open(path, encoding='utf-8') as stream:
-            words = stream.read().split('\n')
-    except OSError as error:
-        raise UserError(f'{path}: {error.strerror}; give a file like a run\'s vocab.txt') from None
-    except UnicodeDecodeError:
-        raise UserError(f'{path} is not UTF-8 text; give a file like a run\'s vocab.txt') from None
-    if words[-1] == '':
-        words.pop()
+    words = checkpoints.read_vocabulary(path, "give a file like a run's vocab.txt")
     if words[:2] != SPECIALS:
         raise UserError(f'{path} must begin with the lines {" and ".join(SPECIALS)}, '
                         'as a run\'s vocab.txt does')

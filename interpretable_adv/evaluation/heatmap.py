@@ -12,12 +12,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import matplotlib
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import ListedColormap, Normalize
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.colors import ListedColormap, Normalize, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Rectangle
+from matplotlib.path import Path
+from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
+from matplotlib.transforms import Affine2D
 
 from interpretable_adv.evaluation import records
 from interpretable_adv.evaluation.pictures import FONT, STYLE, quiet_about_glyphs
@@ -71,18 +75,26 @@ def ink_on(color: Sequence[float]) -> str:
 
 
 def shown(text: str) -> str:
-    """A token as it can be drawn: control characters become a visible replacement."""
-    drawn = ''.join('\ufffd' if unicodedata.category(character) in ('Cc', 'Co', 'Cs', 'Zl', 'Zp')
-                    else character for character in text)
+    """A text as it can be drawn: control characters become a visible replacement.
+
+    So does the byte order mark, which matplotlib cannot write to a PDF.
+    """
+    drawn = ''.join('\ufffd' if character == '\ufeff' or unicodedata.category(character) in (
+        'Cc', 'Co', 'Cs', 'Zl', 'Zp') else character for character in text)
     return drawn if drawn.strip() else '\u2423'  # an open box for what would be invisible
 
 
 @functools.lru_cache(maxsize=1 << 16)
 def text_width(text: str, size: float, weight: str = 'normal') -> float:
     """Width of a line of text in inches."""
-    properties = FontProperties(family=[FONT], size=size, weight=weight)
     with quiet_about_glyphs():
-        return text_to_path.get_text_width_height_descent(text, properties, False)[0] * POINT
+        return text_to_path.get_text_width_height_descent(text, _font(size, weight),
+                                                          False)[0] * POINT
+
+
+@functools.cache
+def _font(size: float, weight: str) -> FontProperties:
+    return FontProperties(family=[FONT], size=size, weight=weight)
 
 
 def fit(text: str, size: float, weight: str, width: float) -> str:
@@ -289,8 +301,45 @@ class _Canvas:
              color: str = INK, ha: str = 'left', gid: str | None = None) -> None:
         """A line whose capitals are centred on `y`, so that neighbours share a baseline."""
         baseline = y + 0.36 * size * POINT
-        self.axes.text(x, baseline, fit(text, size, weight, room), fontsize=size, weight=weight,
-                       color=color, ha=ha, va='baseline', gid=gid, parse_math=False)
+        line = _Line(x, baseline, fit(shown(text), size, weight, room), color=color, ha=ha,
+                     fontproperties=_font(size, weight), parse_math=False)
+        line.set_gid(gid)
+        line.set_transform(self.axes.transData)
+        self.axes.add_artist(line)
+
+
+class _Line(Text):
+    """A line of text whose width is known, so that drawing it needs no layout.
+
+    On a screen it is drawn as an outline, which is computed once for all its occurrences; a PDF
+    holds it as text.
+    """
+
+    def draw(self, renderer: Any) -> None:
+        text, size, weight = self.get_text(), self.get_fontsize(), self.get_fontweight()
+        x, y = self.get_transform().transform(self.get_position())
+        share = {'left': 0, 'center': 0.5, 'right': 1}[self.get_horizontalalignment()]
+        x -= share * renderer.points_to_pixels(text_width(text, size, weight) / POINT)
+        graphics = renderer.new_gc()
+        graphics.set_foreground(self.get_color())
+        if isinstance(renderer, RendererAgg):
+            graphics.set_linewidth(0)
+            place = Affine2D().scale(renderer.points_to_pixels(1)).translate(x, y)
+            renderer.draw_path(graphics, _outline(text, size, weight), place,
+                               to_rgba(self.get_color()))
+        else:
+            if renderer.flipy():
+                y = renderer.get_canvas_width_height()[1] - y
+            renderer.draw_text(graphics, x, y, text, self.get_fontproperties(), 0)
+        graphics.restore()
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _outline(text: str, size: float, weight: str) -> Path:
+    """The glyphs of a line in points, its baseline starting at the origin."""
+    with quiet_about_glyphs():
+        vertices, codes = text_to_path.get_text_path(_font(size, weight), text)
+    return Path(np.asarray(vertices).reshape(-1, 2) * (size / text_to_path.FONT_SCALE), codes)
 
 
 def _heading(canvas: '_Canvas', review: Sequence[Record], start: int, stop: int, page: int,
@@ -298,7 +347,8 @@ def _heading(canvas: '_Canvas', review: Sequence[Record], start: int, stop: int,
     record = review[0]
     text = f'Review {record["index"]}, labelled {records.label_name(record, record["label"])}'
     if n_pages > 1:
-        text += f'  ·  words {start + 1}–{stop} of {len(record["words"])}'
+        many = len(records.words(record))
+        text += f'  ·  words {start + 1:,}–{min(stop, many):,} of {many:,}'
         text += f'  ·  page {page + 1} of {n_pages}'
     canvas.text(MARGIN, MARGIN + HEADING_HEIGHT / 2, text, HEADING_SIZE,
                 PAGE_WIDTH - 2 * MARGIN, weight='bold')
@@ -325,9 +375,18 @@ def outcome(record: Record) -> str:
         parts.append('wrong from the start')
     if record.get('epsilon') is not None:
         parts.append(f'ε = {record["epsilon"]:g}')
-    moved = sum(word['norm'] > 0 for word in record['words'])
-    parts.append(f'{moved} of {len(record["words"])} words moved')
+    words = records.words(record)
+    moved = sum(word['norm'] > 0 for word in words)
+    parts.append(records.why_nothing_moved(record)
+                 or f'{moved:,} of {len(words):,} words moved' + _only_the_end(record))
     return '  ·  '.join(parts)
+
+
+def _only_the_end(record: Record) -> str:
+    """Says that what moved is no word."""
+    if any(word['norm'] > 0 for word in records.words(record)):
+        return ''
+    return ', only <eos>' if record['words'][-1]['norm'] > 0 else ''
 
 
 def _footer(canvas: '_Canvas', review: Sequence[Record]) -> None:

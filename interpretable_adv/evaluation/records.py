@@ -9,7 +9,8 @@
     correct          optional, whether `prediction` is right (upstream skips reviews where not);
                      absent where no label was given and `label` is the prediction
     label_names      optional, the classes' names in order
-    epsilon          optional, the step size of the attack
+    epsilon          optional, the step size of the attack; `k`, `sparsity`, `iterations`,
+                     `toward_only`: where its method has them
     perplexity       optional, object with any of clean, continuous, nearest, direction
     probability, probability_adv
                      optional, the classifier's probability of the right class before and after
@@ -29,24 +30,31 @@ and each word
 
 A reader needs `word`, `toward`, `nearest` and `norm`; the other fields of a word may be absent.
 """
-import json
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from interpretable_adv.data import Text
+from interpretable_adv import perturbations
+from interpretable_adv.data import EOS, SPECIALS, Text
 from interpretable_adv.errors import UserError
 from interpretable_adv.evaluation.reviews import AttackedReview, probabilities
 from interpretable_adv.methods import METHODS
+from interpretable_adv.runs import reading
 
 Record = dict[str, Any]
 
 DIGITS = 6  # of the numbers in a record; float32 holds no more
 BINARY_LABELS = ('negative', 'positive')  # the classes of IMDB, in upstream's order
 
-_INTEGERS = ('index', 'label', 'prediction', 'prediction_adv')
+SETTINGS = ('epsilon', 'k', 'sparsity', 'iterations')  # of the attack, where its method has them
+MOST_CLASSES = 1000  # without names
+MOST_REVIEWS = 1 << 31
+LARGEST_COSINE = 1.01  # of rounded vectors
+LARGEST_NUMBER = 1e30
+
+_CLASSES = ('label', 'prediction', 'prediction_adv')
+_INTEGERS = ('index', *_CLASSES)
 _WORD_TEXTS = ('word', 'toward', 'nearest')
 _WORD_NUMBERS = ('relative_norm', 'max_cosine', 'neighbor_distance')  # each may be absent
 
@@ -78,7 +86,7 @@ def make_record(review: AttackedReview, index: int, words: Sequence[str],
     if review.is_labeled:
         record['correct'] = prediction == review.label
     record.update(
-        label_names=list(label_names), epsilon=review.epsilon,
+        label_names=list(label_names), **_settings(review),
         probability=_probability(review.logits, review.label),
         probability_adv=_probability(review.logits_adv, review.label),
         words=[dict(zip(columns, row)) for row in zip(*columns.values())])
@@ -87,6 +95,13 @@ def make_record(review: AttackedReview, index: int, words: Sequence[str],
     if review.perplexity is not None:
         record['perplexity'] = review.perplexity
     return record
+
+
+def _settings(review: AttackedReview) -> Record:
+    """The values of `SETTINGS` that the attack depends on."""
+    of_method = METHODS[review.method].all_settings
+    found = {name: getattr(review.settings, name) for name in SETTINGS if name in of_method}
+    return {**found, 'toward_only': True} if review.settings.toward_only else found
 
 
 def _rounded(array: np.ndarray) -> list:
@@ -109,17 +124,13 @@ def _probability(logits: np.ndarray, label: int) -> float:
 
 def read(path: str) -> Iterator[Record]:
     """Yields the checked records of a JSON lines file, one at a time."""
-    try:
-        with open(path, encoding='utf-8') as stream:
-            for number, line in enumerate(stream, 1):
-                if line.strip():
-                    yield parse(line, f'{path}, line {number}')
-    except OSError as error:
-        raise UserError(f'cannot read the records {path}: {error.strerror}; '
-                        'interpretable_adv.analysis writes them') from error
-    except UnicodeDecodeError as error:
-        raise UserError(f'{path} is not UTF-8 text; give the JSON lines file that '
-                        'interpretable_adv.analysis writes') from error
+    with reading.open_regular(path, 'give records that interpretable_adv.analysis wrote') as stream:
+        for number, line in enumerate(stream, 1):
+            if line.strip():
+                try:
+                    yield parse(line.decode('utf-8'), f'{path}, line {number}')
+                except UnicodeDecodeError as error:
+                    raise reading.not_utf8(path, number) from error
 
 
 def read_reviews(path: str, limit: int | None = None,
@@ -177,14 +188,12 @@ def _add(by_method: dict[str, Record], record: Record, path: str) -> None:
 def parse(line: str, place: str) -> Record:
     """One checked record from a line of JSON; `place` names it in errors."""
     try:
-        record = json.loads(line)
+        record = reading.parse_json(line)
     except ValueError as error:
         raise UserError(f'{place} is not a complete JSON object ({error}); '
                         'delete the line or run interpretable_adv.analysis again') from error
     try:
         _check(record)
-        if '\\ud' in line.lower():  # half of an escaped pair cannot be written as UTF-8 again
-            json.dumps(record, ensure_ascii=False).encode('utf-8')
     except ValueError as error:
         raise UserError(f'{place} is not a perturbation record: {error}') from error
     return record
@@ -220,6 +229,30 @@ def is_flipped(record: Record) -> bool:
     return record['prediction'] != record['prediction_adv']
 
 
+def words(record: Record) -> list[Record]:
+    """The words without the end of the text, which is attacked like a word but is none."""
+    entries = record['words']
+    return entries[:-1] if entries[-1]['word'] == SPECIALS[EOS] else entries
+
+
+def why_nothing_moved(record: Record) -> str | None:
+    """A sentence that explains a review in which no word moves; None where one does, or where the
+    record does not tell."""
+    if any(word['norm'] > 0 for word in record['words']):
+        return None
+    sparsity = record.get('sparsity')
+    if record.get('epsilon') == 0:
+        return 'Nothing moves: ε is 0.'
+    if sparsity is not None and not perturbations.n_kept(len(record['words']), sparsity):
+        return f'Nothing moves: σ = {sparsity:g} keeps no word of a text this short.'
+    row = METHODS.get(record['method'])
+    if row is None or ('sparsity' in row.settings and sparsity is None):
+        return None
+    if record.get('toward_only'):  # then there may be no neighbour to move towards
+        return None
+    return 'Nothing moves: the gradient of the loss is exactly zero.'
+
+
 def largest_norm(reviews: Sequence[Record]) -> float:
     """The largest norm over records, or 1 where nothing moved: the top of the colour scale."""
     return max((word['norm'] for record in reviews for word in record['words']), default=0) or 1.0
@@ -243,16 +276,19 @@ def _check(record: Any) -> None:
         if name not in record:
             raise ValueError(f'{name} is missing')
     for name in _INTEGERS:
-        value = record[name]
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise ValueError(f'{name} is {value!r}, not a whole number from 0')
+        reading.whole(record[name], name)
     if not isinstance(record['method'], str) or not record['method']:
-        raise ValueError(f'method is {record["method"]!r}, not a name')
+        raise ValueError(f'method is {reading.shown(record["method"])}, not a name')
     names = record.get('label_names')
     if names is not None and not (isinstance(names, list)
                                   and all(isinstance(name, str) for name in names)):
         raise ValueError('label_names is not a list of names')
-    for name in ('epsilon', 'probability', 'probability_adv'):
+    for name in _CLASSES:
+        if record[name] >= (len(names) if names else MOST_CLASSES):
+            raise ValueError(f'{name} is {record[name]}, a class without a name')
+    if record['index'] >= MOST_REVIEWS:
+        raise ValueError(f'index is {record["index"]}')
+    for name in (*SETTINGS, 'probability', 'probability_adv'):
         _check_number(record.get(name), name)
     perplexity = record.get('perplexity')
     if perplexity is not None:
@@ -290,12 +326,14 @@ def _check_word(word: Any) -> None:
         raise ValueError('neighbors contains something other than words')
     if cosines and len(cosines) != len(neighbors):
         raise ValueError(f'{len(neighbors)} neighbors but {len(cosines)} cosines')
-    for cosine in cosines:
+    for cosine in (*cosines, word.get('max_cosine') or 0):
         _check_number(cosine, 'a cosine')
+        if cosine is None or abs(cosine) > LARGEST_COSINE:
+            raise ValueError(f'a cosine is {cosine}')
 
 
 def _check_number(value: Any, name: str) -> None:
-    if value is None:
-        return
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
-        raise ValueError(f'{name} is {value!r}, not a finite number')
+    if value is not None:
+        reading.number(value, name)
+        if abs(value) > LARGEST_NUMBER:
+            raise ValueError(f'{name} is {value}')

@@ -1,19 +1,15 @@
 """The HTML report: one file that holds its data, style and script, and needs no network.
 
-`report.html` beside this module is the page; here the records become its data.
+`assets/report.html` is the page; here the records become its data.
 """
-import json
-import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from interpretable_adv.evaluation import records
+from interpretable_adv.evaluation import page, records
 from interpretable_adv.evaluation.records import Record
 from interpretable_adv.runs import files
 
 Reviews = Sequence[Sequence[Record]]  # the records of each review
-
-TEMPLATE = pathlib.Path(__file__).with_name('report.html')
 
 
 def write(path: str, reviews: Reviews) -> None:
@@ -24,16 +20,7 @@ def write(path: str, reviews: Reviews) -> None:
 
 def render(reviews: Reviews) -> str:
     """The page as a string."""
-    before, after = TEMPLATE.read_text(encoding='utf-8').split('@@DATA@@')
-    return before + embed(page_data(reviews)) + after
-
-
-def embed(value: Any) -> str:
-    """JSON that is safe inside a `<script>`: nothing in it can end the element or open one."""
-    text = json.dumps(value, ensure_ascii=False, separators=(',', ':'), allow_nan=False)
-    for character in '<>&\u2028\u2029':
-        text = text.replace(character, f'\\u{ord(character):04x}')
-    return text
+    return page.render('report.html', page_data(reviews)).text
 
 
 def page_data(reviews: Reviews) -> dict[str, Any]:
@@ -52,9 +39,11 @@ def page_data(reviews: Reviews) -> dict[str, Any]:
         words = record['words']
         fields = {'method': methods.setdefault(records.method_name(record), len(methods)),
                   'prediction': record['prediction'], 'prediction_adv': record['prediction_adv']}
-        for name in ('epsilon', 'perplexity', 'probability', 'probability_adv'):
+        for name in ('perplexity', 'probability', 'probability_adv', *records.SETTINGS):
             if record.get(name) is not None:
                 fields[name] = record[name]
+        if records.why_nothing_moved(record):
+            fields['note'] = records.why_nothing_moved(record)
         for name in ('toward', 'nearest'):
             fields[name] = [identify(word[name]) for word in words]
         for name in ('norm', 'relative_norm', 'max_cosine', 'neighbor_distance'):
@@ -70,7 +59,6 @@ def page_data(reviews: Reviews) -> dict[str, Any]:
         'label': review[0]['label'],
         'labels': [records.label_name(review[0], label) for label in range(_classes(review))],
         'hue': records.attack_hue(review[0]),
-        'top': _rounded(records.largest_norm(review)),
         'words': [identify(word['word']) for word in review[0]['words']],
         'attacks': [attack(record) for record in review],
     } for review in reviews]

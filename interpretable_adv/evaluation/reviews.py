@@ -9,6 +9,7 @@ from interpretable_adv import perturbations
 from interpretable_adv.data import NO_LABEL
 from interpretable_adv.evaluation import measures
 from interpretable_adv.evaluation.victim import Adversary, AttackedReviews, Sequences
+from interpretable_adv.methods import METHODS, AttackSettings
 from interpretable_adv.nn import functions
 
 DISCRETE = ('nearest', 'direction')  # readings that are texts
@@ -19,7 +20,7 @@ class AttackedReview:
     """What an attack did to one review of n words, `<eos>` included. Ids are of words.
 
     Attributes:
-        method, epsilon: the attack; ε is None where it has none.
+        method, settings: the attack.
         label: the class whose loss was attacked.
         is_labeled: whether the label was given; if not, it is the prediction.
         ids, toward, nearest: `(n,)`, the word, what it moves along, what it is nearest to now.
@@ -31,7 +32,7 @@ class AttackedReview:
     """
 
     method: str
-    epsilon: float | None
+    settings: AttackSettings
     label: int
     is_labeled: bool
     ids: np.ndarray
@@ -47,6 +48,11 @@ class AttackedReview:
     logits_read: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     perplexity: dict[str, float] | None = None
 
+    @property
+    def epsilon(self) -> float | None:
+        """Its ε; None for attacks that have none."""
+        return None if METHODS[self.method].swaps else self.settings.epsilon
+
 
 def attack(adversary: Adversary, sequences: Sequences, labels: np.ndarray,
            readings: Sequence[str] = (), scorer: measures.Scorer | None = None,
@@ -61,10 +67,10 @@ def attack(adversary: Adversary, sequences: Sequences, labels: np.ndarray,
     """
     labels = np.asarray(labels, np.int32)
     given = labels != NO_LABEL
-    if not given.all():
-        predicted = adversary.victim.logits(sequences).argmax(axis=1)
-        labels = np.where(given, labels, predicted).astype(np.int32)
+    logits = adversary.victim.logits(sequences)
+    labels = np.where(given, labels, logits.argmax(axis=1)).astype(np.int32)
     attacked = adversary(sequences, labels)
+    attacked.logits = logits  # known already
     perplexities = None
     if scorer is not None:
         if nll_clean is None:
@@ -89,7 +95,7 @@ def split(attacked: AttackedReviews, labels: np.ndarray, given: np.ndarray | Non
     after = attacked.logits_after('continuous')
     read = {name: attacked.logits_after(name) for name in readings}
     return [AttackedReview(
-        attacked.adversary.method, attacked.adversary.epsilon, int(labels[i]),
+        attacked.adversary.method, attacked.adversary.settings, int(labels[i]),
         bool(given is None or given[i]), logits=attacked.logits[i], logits_adv=after[i],
         logits_read={name: logits[i] for name, logits in read.items()},
         perplexity=perplexities[i] if perplexities else None,

@@ -13,11 +13,11 @@ import numpy as np
 
 from interpretable_adv import attacks, nets, perturbations
 from interpretable_adv.data import Corpus
-from interpretable_adv.errors import UserError
 from interpretable_adv.evaluation.readings import NearestWords, neighbor_cosines
 from interpretable_adv.methods import METHODS, AttackSettings
 from interpretable_adv.neighbors import NeighborTable
 from interpretable_adv.perturbations import Array
+from interpretable_adv.settings import Reading
 
 Sequences = Sequence[np.ndarray]  # reviews, int32 word ids on the host
 
@@ -37,13 +37,13 @@ class Victim:
         self._tables: dict[tuple, NeighborTable] = {}
 
     @classmethod
-    def load(cls, path: str, corpus: Corpus, device: Any) -> 'Victim':
-        """The classifier of a checkpoint that was trained on a corpus like this one."""
-        model = nets.load_classifier(path, corpus.words)
-        n_class = len(model.output_layer.b)
-        if n_class != corpus.n_class:
-            raise UserError(f'{path} has {n_class} classes, the corpus {corpus.n_class}; use the '
-                            'data folder it was trained with')
+    def load(cls, path: str, corpus: Corpus | Reading, device: Any) -> 'Victim':
+        """The classifier of a checkpoint that was trained on a corpus like this one.
+
+        Args:
+            corpus: what has `words`, `n_class` and `n_labeled_words`.
+        """
+        model = nets.load_classifier(path, corpus.words, corpus.n_class)
         model.to_device(device)
         return cls(model, corpus.n_labeled_words)
 
@@ -55,13 +55,16 @@ class Victim:
     def nearest_words(self) -> NearestWords:
         return NearestWords(self.embeddings)
 
-    def neighbors(self, settings: AttackSettings) -> NeighborTable:
-        """The neighbours that an attack with these settings sees; attacks may share them."""
+    def neighbors(self, settings: AttackSettings) -> Any:
+        """The table of neighbours that an attack with these settings sees.
+
+        Attacks share it: one of smaller K looks at the first neighbours of the largest table.
+        """
         limit = self.n_labeled_words if settings.limit_vocabulary else None
-        key = settings.k, limit, settings.k_offset
-        if key not in self._tables:
-            self._tables[key] = NeighborTable(self.embeddings, *key)
-        return self._tables[key]
+        key = limit, settings.k_offset
+        if key not in self._tables or self._tables[key].k < settings.k:
+            self._tables[key] = NeighborTable(self.embeddings, settings.k, *key)
+        return self._tables[key].first(settings.k)
 
     def logits(self, sequences: Sequences, perturbation: Array = None) -> np.ndarray:
         """Logits `(len(sequences), n_class)` on the host, of one batch."""

@@ -47,6 +47,10 @@ class NeighborTable:
             self.prepare(ids)
         return self._rows[ids]
 
+    def first(self, k):
+        """The table of only the first `k` neighbours, which shares this one's rows."""
+        return self if k == self.k else _FirstNeighbors(self, k)
+
     def prepare(self, ids):
         """Computes the rows of words `(n,)`, given on the host, that are not known yet."""
         missing = ids[~self._known[ids]]
@@ -70,6 +74,19 @@ class NeighborTable:
         serializer('rows', self._rows)
         serializer('known', self._known)
         self._index = None
+        if self._rows.size and not 0 <= self._rows.min() <= self._rows.max() < len(self._rows):
+            raise ValueError('a neighbour is no word')
+
+
+class _FirstNeighbors:
+    """The first columns of a `NeighborTable`: neighbours are in order, nearest first."""
+
+    def __init__(self, table, k):
+        self._table, self.k = table, k
+
+    def __getitem__(self, ids):
+        rows = self._table[ids]
+        return backend.get_array_module(rows).ascontiguousarray(rows[:, :self.k])
 
 
 class Refresher:

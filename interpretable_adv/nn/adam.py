@@ -30,6 +30,19 @@ class Adam(chainer.optimizers.Adam):
     def create_update_rule(self):
         return AdamRule(self.hyperparam)
 
+    def serialize(self, serializer):
+        reads = isinstance(serializer, chainer.serializer.Deserializer)
+        rules = [(parameter.update_rule, parameter) for parameter in self.target.params()
+                 if parameter.update_rule.enabled]
+        if reads:
+            # So that m and v have their shapes; Chainer would take over those of the file.
+            for rule, parameter in rules:
+                rule._init_states(parameter)
+        super().serialize(serializer)
+        if reads and not all(rule.t == self.t and rule.state['v'].min() >= 0
+                             for rule, _ in rules):
+            raise ValueError('the state of Adam is none that training leads to')
+
     def reallocate_cleared_grads(self):
         # Chainer replaces gradients that are None by zeros. Those kept as rows must stay so.
         for parameter in self.target.params(False):

@@ -3,6 +3,7 @@
 Used by the classifier's and the language model's trainers alike. All of it is Chainer
 extensions, so that their state travels in the snapshot.
 """
+import contextlib
 import json
 import math
 import os
@@ -14,7 +15,7 @@ from chainer.training import extension
 from chainer.training.extensions import LogReport
 
 from interpretable_adv.errors import UserError
-from interpretable_adv.runs import checkpoints
+from interpretable_adv.runs import checkpoints, reading
 from interpretable_adv.runs.distributed import ALONE
 from interpretable_adv.runs.files import atomic_write
 from interpretable_adv.runs.folder import LOG, MODEL, SNAPSHOT, STEPS
@@ -57,9 +58,18 @@ class SnapshotTrigger:
         return due
 
 
-def resume(trainer, settings, free=()):
-    """Resumes from the snapshot in the trainer's folder; see `checkpoints.load_snapshot`."""
-    checkpoints.load_snapshot(os.path.join(trainer.out, SNAPSHOT), trainer, settings, free)
+def resume(trainer, settings, free=(), path=None):
+    """Resumes from a snapshot, by default from that in the trainer's folder; see
+    `checkpoints.load_snapshot`."""
+    path = path or os.path.join(trainer.out, SNAPSHOT)
+    checkpoints.load_snapshot(path, trainer, settings, free)
+    logged = [row['epoch'] for extra in (entry.extension for entry in trainer._extensions.values())
+              if isinstance(extra, EpochLog) for row in extra.log]
+    best = trainer.get_extension(KeepBest.name).epoch
+    if (logged != sorted(set(logged)) or logged[-1:] > [trainer.updater.epoch]
+            or best is not None and logged and best not in logged):
+        raise UserError(f'{path} is not a snapshot of such a run (its log has the epochs {logged}, '
+                        f'the best one is {best}); {checkpoints.AGAIN}')
 
 
 class StepLog(extension.Extension):
@@ -89,7 +99,7 @@ class StepLog(extension.Extension):
             with atomic_write(path) as stream:
                 stream.writelines(kept)
         if self.every:
-            self._stream = open(path, 'a', encoding='utf-8', buffering=1)
+            self._stream = open(path, 'a', encoding='utf-8')
 
     def __call__(self, trainer):
         step = trainer.updater.iteration
@@ -99,22 +109,36 @@ class StepLog(extension.Extension):
         for name in self.names:
             if f'main/{name}' in trainer.observation:
                 values[name] = float(trainer.observation[f'main/{name}'])
-        self._stream.write(json.dumps(values) + '\n')
+        try:
+            self._stream.write(json.dumps(values) + '\n')
+            self._stream.flush()  # so that the line is there if the run is killed
+        except OSError as error:
+            self.finalize()
+            raise UserError(f'cannot write {self._stream.name}: {error.strerror}; '
+                            'continue with --resume when there is space') from error
 
     def finalize(self):
         if self._stream is not None:
-            self._stream.close()
+            with contextlib.suppress(OSError):  # of what could not be written before
+                self._stream.close()
 
 
 def _lines_up_to(path, count, last):
     """The whole lines of an earlier part of the run, up to the step `last`."""
-    if not last or not os.path.exists(path):
+    advice = 'move it elsewhere to resume without it'
+    if not last or not os.path.lexists(path):
         return
-    with open(path, encoding='utf-8') as stream:
-        for line in stream:
-            if not line.endswith('\n') or json.loads(line)[count] > last:
-                return
-            yield line
+    form = reading.fields({count: reading.whole})
+    content = reading.decode(reading.read_bytes(path, advice), path)
+    for number, line in enumerate(content.split('\n')[:-1], 1):  # what has no end is not whole
+        try:
+            values = reading.parse_json(line)
+            form(values, 'it')
+        except ValueError as error:
+            raise UserError(f'{path}, line {number} is damaged ({error}); {advice}') from error
+        if values[count] > last:
+            return
+        yield line + '\n'
 
 
 class StopWhenNotFinite(extension.Extension):
@@ -191,12 +215,24 @@ class KeepBest(extension.Extension):
 class EpochLog(LogReport):
     """Chainer's `LogReport`; a resumed run continues the file exactly where its snapshot is."""
 
+    def __init__(self):
+        super().__init__()
+        self._log_name = None  # Chainer's own way of writing leaves a folder when it is killed
+
     def initialize(self, trainer):
         """Cuts the file back to the epochs that the snapshot knows."""
-        path = os.path.join(trainer.out, LOG)
-        if self.log or os.path.exists(path):
-            with atomic_write(path) as stream:
-                json.dump(self.log, stream, indent=4)
+        if self.log or os.path.exists(os.path.join(trainer.out, LOG)):
+            self._write(trainer.out)
+
+    def __call__(self, trainer):
+        before = len(self.log)
+        super().__call__(trainer)
+        if len(self.log) > before:
+            self._write(trainer.out)
+
+    def _write(self, out):
+        with atomic_write(os.path.join(out, LOG)) as stream:
+            json.dump(self.log, stream, indent=4)
 
 
 class Progress(extension.Extension):

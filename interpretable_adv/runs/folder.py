@@ -11,7 +11,7 @@ from interpretable_adv import __version__
 from interpretable_adv.errors import UserError
 from interpretable_adv.nn import kernels
 from interpretable_adv.runs import checkpoints
-from interpretable_adv.runs.files import make_directory, write_json
+from interpretable_adv.runs.files import locked, make_directory, write_json
 
 MODEL = 'best.model'
 SETTINGS = 'args.json'
@@ -20,6 +20,39 @@ SNAPSHOT = 'snapshot.npz'
 RESULT = 'result.json'
 LOG = 'log'
 STEPS = 'steps.jsonl'
+DEMO = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'demo')
+FILES = (MODEL, SETTINGS, VOCABULARY, SNAPSHOT, RESULT, LOG, STEPS)
+
+
+@contextlib.contextmanager
+def claim(out, writes=True):
+    """Keeps other runs out of a run's folder, and says how to resume when interrupted.
+
+    Args:
+        writes: whether this process is the one that writes; the others rely on it.
+    """
+    if not writes:
+        yield
+        return
+    with locked(out, '--out'):
+        for name in FILES:
+            if os.path.isdir(os.path.join(out, name)):
+                raise UserError(f'{os.path.join(out, name)} is a folder, where the run writes a '
+                                'file: move it away, or choose another --out')
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                f'continue from {os.path.join(out, SNAPSHOT)} with the same command and --resume'
+                if os.path.exists(os.path.join(out, SNAPSHOT)) else
+                'there was no snapshot yet; the same command starts again') from None
+
+
+def model_file(path):
+    """The model that a path means: `demo` is the embedded one, a run's folder its best."""
+    if path == 'demo':
+        path = DEMO
+    return os.path.join(path, MODEL) if os.path.isdir(path) else path
 
 
 def find_snapshot(out, resume):

@@ -71,7 +71,7 @@ def test_one_epoch_and_unknown_methods_are_drawn(tmp_path, curves):
 
 
 @pytest.mark.parametrize('content, message', [
-    (None, 'cannot read'), ('', 'not a log'), ('{}', 'no list of epochs'),
+    (None, 'cannot read'), ('', 'damaged'), ('{}', 'not a list'),
     ('[]', 'no finished epoch'), ('[{"epoch": 1}]', 'no main/loss'),
     ('[{"epoch": 1, "main/loss": 1}]', 'no dev/main/accuracy')])
 def test_bad_logs_are_one_line(tmp_path, capsys, curves, content, message):
@@ -122,6 +122,16 @@ def test_points_pair_gap_and_accuracy(tmp_path, gaps):
     assert [point.gap for point in gaps.collect([table], 'nearest')] == [7.0, 7.0]
 
 
+def test_the_points_have_the_width_of_the_figure(gaps):
+    points = [gaps.Point(method, 90.0 + number, 1.0 * number, 12.3)
+              for number, method in enumerate(('adv', 'iadv', 'spgd', 'adv_sparse', 'random'))]
+    figure = gaps.make_figure([*points, *points], show_paper=True)
+    figure.draw_without_rendering()
+    assert figure.axes[0].get_position().width > 0.8
+    legend = figure.legends[0].get_window_extent()
+    assert legend.x0 >= 0 and legend.x1 <= figure.bbox.width
+
+
 def test_several_seeds_have_a_mean_and_runs_may_have_moved(tmp_path, gaps):
     tables = []
     for seed, accuracy in ((1, 90.0), (2, 92.0)):
@@ -138,9 +148,9 @@ def test_several_seeds_have_a_mean_and_runs_may_have_moved(tmp_path, gaps):
 
 
 @pytest.mark.parametrize('content, message', [
-    (None, 'cannot read'), ('{', 'damaged'), ('{}', 'not what lm.perplexity writes'),
-    ('[]', 'not what lm.perplexity writes'), ('{"rows": []}', 'measures no attack'),
-    ('{"rows": [{"method": "adv", "scores": {}}]}', 'no score')])
+    (None, 'cannot read'), ('{', 'damaged'), ('{}', 'lacks rows'),
+    ('[]', 'not an object'), ('{"rows": []}', 'measures no attack'),
+    ('{"rows": [{"method": "adv", "model": "m", "scores": {}}]}', 'scores lacks continuous')])
 def test_bad_tables_are_one_line(tmp_path, capsys, gaps, content, message):
     path = tmp_path / 't.json'
     if content is not None:

@@ -119,13 +119,14 @@ class Browser:
         return json.loads(message)
 
     def open(self, path, width=1280, height=900, scheme='light', mobile=False, fragment=''):
-        """Loads a file; afterwards `events` holds what happened since."""
+        """Loads a file or an address; afterwards `events` holds what happened since."""
         self.call('Emulation.setDeviceMetricsOverride', width=width, height=height,
                   deviceScaleFactor=1, mobile=mobile)
         self.call('Emulation.setTouchEmulationEnabled', enabled=mobile)
         self.call('Emulation.setEmulatedMedia',
                   features=[{'name': 'prefers-color-scheme', 'value': scheme}])
-        for url in ('about:blank', pathlib.Path(path).resolve().as_uri() + fragment):
+        address = str(path) if '://' in str(path) else pathlib.Path(path).resolve().as_uri()
+        for url in ('about:blank', address + fragment):
             self.events = []
             self.call('Page.navigate', url=url)
             while not any(event.get('method') == 'Page.loadEventFired' for event in self.events):
@@ -137,6 +138,17 @@ class Browser:
                            awaitPromise=True)
         assert 'exceptionDetails' not in answer, answer
         return answer['result'].get('value')
+
+    def wait(self, script, seconds=60):
+        """Waits until a JavaScript expression is true."""
+        deadline = time.monotonic() + seconds
+        while not self.run(f'Boolean({script})'):
+            assert time.monotonic() < deadline, f'never true: {script}'
+            time.sleep(0.05)
+
+    def type(self, text):
+        """Types into the focused element."""
+        self.call('Input.insertText', text=text)
 
     def press(self, key):
         codes = {'Enter': 13, 'Escape': 27, 'Tab': 9, 'ArrowLeft': 37, 'ArrowUp': 38,

@@ -1,3 +1,4 @@
+import csv
 import json
 import shutil
 
@@ -294,6 +295,71 @@ def test_texts_without_labels_are_attacked_away_from_the_prediction(
     assert given == found
 
 
+def test_unknown_words_of_texts_are_reported(tmp_path, data_dir, model_path, capsys):
+    (tmp_path / 'mine.txt').write_text('w1 so w2 very\nso w3\n')
+    run(data_dir, model_path, tmp_path / 'r', '--texts', str(tmp_path / 'mine.txt'))
+    output = capsys.readouterr().out
+    assert '2 texts, 0 of them with a label' in output
+    assert '3 of 6 words are unknown to the model: so (2), very\n' in output
+
+
+def test_texts_need_no_corpus_where_the_run_tells_its_words(tmp_path, data_dir, corpus,
+                                                             model_path):
+    """The same records as with the corpus; `--model` may be the run's folder."""
+    folder = tmp_path / 'run'
+    folder.mkdir()
+    shutil.copy(model_path, folder / 'best.model')
+    checkpoints.save_vocabulary(folder / 'vocab.txt', corpus.words)
+    (folder / 'args.json').write_text(json.dumps({
+        'lower': 0, 'min_count': 1, 'ignore_unk': 1, 'use_unlabled_to_vocab': 1, 'nn_k': 4,
+        'label_names': corpus.label_names, 'tokenizer': 'words',
+        'train_vocab_size': corpus.train_vocab_size}))
+    (tmp_path / 'mine.csv').write_text('text,label\n"w1 w2, w33",positive\nw20 w21 w22,\n')
+    flags = ['--texts', str(tmp_path / 'mine.csv'), '--methods', 'iadv,spgd']
+    analysis.main(['--model', str(folder), '--out', str(tmp_path / 'r'), *flags])
+    assert list(records.read(str(tmp_path / 'r'))) == run(
+        data_dir, model_path, tmp_path / 's', *flags)
+
+
+@pytest.mark.parametrize('source', ['corpus', 'texts'])
+def test_export(tmp_path, data_dir, corpus, model_path, language_model, capsys, source):
+    checkpoints.save_lm(tmp_path / 'lm.model', language_model)
+    (tmp_path / 'mine.txt').write_text('=w1 so, w2!\nw20 w21\n')
+    flags = ['--methods', 'adv,spgd', '--epsilon', '20', '--limit', '6', '--batchsize', '4',
+             '--lm', str(tmp_path / 'lm.model')]
+    if source == 'texts':
+        flags += ['--texts', str(tmp_path / 'mine.txt')]
+    made = run(data_dir, model_path, tmp_path / 'r', *flags, '--export', str(tmp_path / 'x.csv'))
+    assert f'x.csv: {len(made)} adversarial texts' in capsys.readouterr().out
+    assert made == run(data_dir, model_path, tmp_path / 'r', *flags)
+    with open(tmp_path / 'x.csv', encoding='utf-8', newline='') as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == len(made)
+    for row, record in zip(rows, made):
+        assert (int(row['index']), row['method']) == (record['index'], record['method'])
+        for name in ('prediction', 'prediction_adv'):
+            assert row[name] == corpus.label_names[record[name]]
+        for name in ('probability', 'probability_adv'):
+            assert float(row[name]) == record[name]
+        for name, value in record['perplexity'].items():
+            assert float(row[f'perplexity_{name}']) == value
+        if source == 'corpus':
+            assert row['label'] == corpus.label_names[record['label']]
+            for column, field in (('original', 'word'), ('nearest', 'nearest'),
+                                  ('direction', 'toward')):
+                assert row[column] == ' '.join(word[field] for word in record['words'][:-1])
+        else:
+            assert row['label'] == ''
+            ids = [corpus.vocab[word['toward']] for word in record['words']]
+            victim = nets.load_classifier(model_path)
+            logits = nets.predict(victim, [np.array(ids, 'i')])[0]
+            assert row['prediction_direction'] == corpus.label_names[logits.argmax()]
+    if source == 'texts':
+        originals = {row['original'] for row in rows}
+        assert originals == {"'=w1 so, w2!", 'w20 w21'}
+        assert {row['unknown'] for row in rows} == {'so', ''}
+
+
 def test_vat_does_not_depend_on_the_batch(tmp_path, data_dir, model_path):
     flags = '--methods', 'vat,ivat', '--epsilon', '3'
     assert run(data_dir, model_path, tmp_path / 'r', *flags) == run(
@@ -434,6 +500,10 @@ def test_perplexities_in_records(tmp_path, data_dir, corpus, model_path, languag
     (['--lm', 'absent.lm'], 'absent.lm'),
     (['--out', 'nowhere/r.jsonl'], 'cannot write'),
     (['--gpu', '7'], '@cupy:7'),
+    (['--export', 'nowhere/x.csv'], 'cannot write'),
+    (['--export', 'r.jsonl'], '--export and --out name one file'),
+    (['--texts', 'absent.txt'], 'absent.txt'),
+    (['--texts', 'x.doc'], 'x.doc'),
 ])
 def test_errors_are_one_line_and_leave_nothing(tmp_path, monkeypatch, capsys, data_dir, model_path,
                                                flags, message):

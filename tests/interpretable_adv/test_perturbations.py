@@ -342,7 +342,7 @@ def test_hotflip_takes_the_swaps_of_largest_positive_gain(batch, sparsity):
     lengths, gradient, neighbors = batch  # any vectors will do
     words = np.random.RandomState(0).normal(size=gradient.shape).astype('f')
     gains = perturbations.swap_gains(gradient, words, neighbors)
-    counts = perturbations.budget(lengths, sparsity)
+    counts = perturbations.n_kept(lengths, sparsity)
     chosen = perturbations.hotflip(gains, lengths, counts)
     start = 0
     for length, count in zip(lengths, counts):

@@ -256,9 +256,9 @@ def test_a_value_that_is_not_asked_for_may_be_anything(model):
 def test_every_default_is_a_value_that_its_flag_takes(name):
     flag = settings.FLAGS[name]
     if 'default' in flag:
-        assert settings._checked(name, flag['default'], 'run/best.model') == flag['default']
+        assert settings.checked(name, flag['default'], 'run/best.model') == flag['default']
     elif 'action' not in flag:
-        assert settings._checked(name, None, 'run/best.model') is None
+        assert settings.checked(name, None, 'run/best.model') is None
 
 
 def test_data_flags_are_those_of_the_run(model):

@@ -4,6 +4,7 @@ import pytest
 from interpretable_adv import cli, visualize
 from interpretable_adv.errors import UserError
 from interpretable_adv.evaluation import heatmap
+from interpretable_adv.nn import kernels
 
 
 def test_command_writes_all_formats(tmp_path, make_review, write_records, capsys, monkeypatch):
@@ -13,7 +14,30 @@ def test_command_writes_all_formats(tmp_path, make_review, write_records, capsys
     made = sorted(file.name for file in (tmp_path / 'new/out').iterdir())
     assert 'report.html' in made and 'review_00003.png' in made and 'review_00003.pdf' in made
     assert 'review_00017.pdf' in made and 'review_00017_p01.png' in made
-    assert len(capsys.readouterr().out.split()) == len(made)
+    n_png = sum(name.endswith('.png') for name in made)
+    assert capsys.readouterr().out == (
+        f'{tmp_path}/new/out: 2 reviews, {n_png} PNG, 2 PDF, report.html\n')
+
+
+def test_several_processes_draw_the_same_pictures(tmp_path, make_review, write_records, capsys,
+                                                  monkeypatch):
+    path = write_records(tmp_path / 'r.jsonl', *(make_review(i, words=3) for i in range(4)))
+    monkeypatch.setattr(visualize, 'WORTH_A_PROCESS', 2)
+    for name, threads in (('one', 1), ('two', 2)):
+        monkeypatch.setattr(kernels, 'threads', threads)
+        visualize.main(['--records', path, '--out', str(tmp_path / name), '--format', 'png'])
+        assert '4 reviews, 4 PNG\n' in capsys.readouterr().out
+    for file in (tmp_path / 'one').iterdir():
+        assert file.read_bytes() == (tmp_path / 'two' / file.name).read_bytes()
+
+
+def test_an_error_in_a_process_is_one_line(tmp_path, make_review, write_records, monkeypatch):
+    path = write_records(tmp_path / 'r.jsonl', *(make_review(i, words=3) for i in range(4)))
+    monkeypatch.setattr(visualize, 'WORTH_A_PROCESS', 2)
+    monkeypatch.setattr(kernels, 'threads', 2)
+    (tmp_path / 'review_00002.png').mkdir()
+    with pytest.raises(UserError, match='cannot write .*review_00002.png'):
+        visualize.main(['--records', path, '--out', str(tmp_path), '--format', 'png'])
 
 
 def test_limit_says_what_it_leaves_out(tmp_path, make_review, write_records, capsys):

@@ -104,5 +104,5 @@ def test_refuses_a_wrong_vocabulary_in_one_line(tmp_path, content):
 
 
 def test_refuses_a_missing_vocabulary(tmp_path):
-    with pytest.raises(UserError, match='No such file'):
+    with pytest.raises(UserError, match='no such file'):
         data.read_vocabulary(str(tmp_path / 'nowhere.txt'))

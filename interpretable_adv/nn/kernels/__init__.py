@@ -54,9 +54,14 @@ def _count_threads():
     wish = os.environ.get('OMP_NUM_THREADS', '').split(',')[0].strip()
     if wish.isdigit() and int(wish) > 0:
         return int(wish)
+    return usable_processors()
+
+
+def usable_processors():
+    """How many processors this process may use."""
     try:
         return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on this system
+    except AttributeError:  # not on macOS
         return os.cpu_count() or 1
 
 
@@ -156,6 +161,8 @@ def _check(name, array, shape, dtype=np.float32, contiguous=True):
     if array.ndim != len(shape) or any(
             size not in (None, own) for size, own in zip(shape, array.shape)):
         raise ValueError(f'{name} must have the shape {shape}, not {array.shape}')
+    if not array.flags.aligned:
+        raise ValueError(f'{name} must be aligned')
     if contiguous and not array.flags.c_contiguous:
         raise ValueError(f'{name} must be C-contiguous')
 
@@ -530,6 +537,8 @@ def dropout_mask(shape, ratio):
         raise ValueError(f'a ratio of dropout is from 0 to below 1, not {ratio}')
     generator, state, position, *gauss = np.random.get_state()
     _check('the state of NumPy\'s generator', state, (624,), np.uint32)
+    if not 0 <= position <= 624:  # NumPy takes any
+        raise IndexError(f'the random stream is at position {position}, not within 0 to 624')
     mask = np.empty(shape, np.float32)
     arguments = _run('dropout', state, mask, position, mask.size, math.ceil(ratio * 2 ** 53),
                      1 / (1 - ratio), parallel=False)

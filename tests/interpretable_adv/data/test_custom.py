@@ -115,6 +115,33 @@ def test_dropped_rows_are_reported(tmp_path, capsys):
     assert len(data.load(tmp_path / 'data').train.sequences) == 6
 
 
+def test_what_the_tokenizer_does_is_reported(tmp_path, capsys):
+    train = write_table(tmp_path / 'train.csv', [('A (good) film!', 'a'), ("isn't 😀!", 'b')])
+    run(tmp_path / 'words', train=train, dev=train)
+    out = capsys.readouterr().out
+    assert out.startswith('tokenizer words: words are runs of letters, digits and _;')
+    assert '6 characters between words dropped besides white space, most often ! (' in out
+    run(tmp_path / 'white', train=train, dev=train, tokenizer='whitespace')
+    out = capsys.readouterr().out
+    assert 'tokenizer whitespace: ' in out and 'no character but white space dropped' in out
+    corpus = data.load(tmp_path / 'white', min_count=0)
+    assert corpus.tokenizer == 'whitespace'
+    assert texts(corpus, corpus.train.sequences) == ['A (good) film!', "isn't 😀!"]
+
+
+def test_other_languages_keep_their_signs_at_white_space(tmp_path):
+    """Vowel signs of Hindi are no word characters."""
+    train = write_table(tmp_path / 'train.csv', [('फ़िल्म अच्छी है', 'a'), ('फ़िल्म', 'b')])
+    run(tmp_path / 'data', train=train, dev=train, tokenizer='whitespace')
+    corpus = data.load(tmp_path / 'data', min_count=0)
+    assert texts(corpus, corpus.train.sequences) == ['फ़िल्म अच्छी है', 'फ़िल्म']
+
+
+def test_an_unknown_tokenizer(tmp_path, capsys):
+    train = write_table(tmp_path / 'train.csv', ROWS)
+    assert '--tokenizer' in fails(capsys, tmp_path / 'data', train=train, tokenizer='letters')
+
+
 def test_byte_order_mark_and_windows_lines(tmp_path):
     (tmp_path / 'train.csv').write_bytes(
         '\ufefftext,label\r\ngut,a\r\n"nicht\r\ngut",b\r\n'.encode())

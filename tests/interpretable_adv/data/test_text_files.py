@@ -51,21 +51,68 @@ def test_a_failure_leaves_earlier_files_alone(tmp_path):
     assert content(tmp_path) == {name: f'first {name}\n' for name in NAMES}
 
 
-@pytest.mark.parametrize('failing', [0, 1, 7, 12, 13])
-def test_a_failing_move_is_undone(tmp_path, monkeypatch, failing):
+@pytest.mark.parametrize('failing', range(8))
+def test_a_failing_move_leaves_a_folder_that_is_refused(tmp_path, monkeypatch, failing):
     text_files.write_upstream(tmp_path, reviews('first'))
     replace, calls = os.replace, []
 
     def replace_or_fail(source, target):
         calls.append(source)
         if len(calls) == failing + 1:
-            raise OSError(28, 'No space left on device')
+            raise OSError(5, 'Input/output error')
         replace(source, target)
-    monkeypatch.setattr(os, 'replace', replace_or_fail)
-    with pytest.raises(UserError, match='No space left'):
-        text_files.write_upstream(tmp_path, reviews('second'))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, 'replace', replace_or_fail)
+        with pytest.raises(UserError, match='Input/output error'):
+            text_files.write_upstream(tmp_path, reviews('second'))
+    if text_files.INCOMPLETE in os.listdir(tmp_path):
+        with pytest.raises(UserError, match='is incomplete.*again'):
+            text_files.open_corpus(tmp_path)
+    else:
+        assert content(tmp_path) == {name: f'first {name}\n' for name in NAMES}
+    text_files.write_upstream(tmp_path, reviews('third'))
+    assert content(tmp_path) == {name: f'third {name}\n' for name in NAMES}
+
+
+def test_a_corpus_that_is_replaced_while_it_is_read_is_refused(tmp_path, monkeypatch):
+    text_files.write_upstream(tmp_path, reviews('first'))
+    read = text_files.read_bytes
+
+    def replace_meanwhile(path):
+        (tmp_path / text_files.INCOMPLETE).touch()
+        return read(path)
+    monkeypatch.setattr(text_files, 'read_bytes', replace_meanwhile)
+    with pytest.raises(UserError, match='is incomplete'):
+        text_files.open_corpus(tmp_path)
+
+
+def test_what_a_killed_process_left_disappears(tmp_path):
+    (tmp_path / '.prepare').mkdir()
+    (tmp_path / '.prepare' / 'imdb_pos_train.txt').write_text('half')
+    (tmp_path / '.imdb.cache.abc.tmp').write_text('half')
+    (tmp_path / '.lock').write_text('process 1\n')
+    text_files.write_upstream(tmp_path, reviews('first'))
     assert sorted(os.listdir(tmp_path)) == NAMES
-    assert content(tmp_path) == {name: f'first {name}\n' for name in NAMES}
+
+
+def test_an_own_corpus_loses_the_splits_that_the_new_one_has_not(tmp_path):
+    splits = {'train': (['x', 'y'], [0, 1]), 'dev': (['y'], [1])}
+    (tmp_path / 'corpus_notes.txt').write_text('mine')
+    text_files.write_own(tmp_path, ['a', 'b'], {**splits, 'test': (['z'], [0]),
+                                                'unlabeled': (['u'], None)})
+    text_files.write_own(tmp_path, ['a', 'b'], splits)
+    assert sorted(os.listdir(tmp_path)) == [
+        'corpus.json', 'corpus_dev.txt', 'corpus_dev_labels.txt', 'corpus_notes.txt',
+        'corpus_train.txt', 'corpus_train_labels.txt']
+
+
+def test_two_processes_do_not_prepare_one_folder(tmp_path):
+    def lines():
+        with pytest.raises(UserError, match='in use by process .* --data_dir'):
+            text_files.write_upstream(tmp_path, reviews('second'))
+        yield 'first'
+    text_files.write_upstream(tmp_path, {**reviews('first'), NAMES[0]: lines()})
+    assert content(tmp_path)[NAMES[0]] == 'first\n'
 
 
 def test_a_folder_in_the_way(tmp_path):
@@ -134,12 +181,12 @@ def test_damaged_manifest(own_corpus, change):
     manifest = json.loads(path.read_text())
     change(manifest)
     path.write_text(json.dumps(manifest))
-    with pytest.raises(UserError, match='corpus.json is damaged: prepare'):
+    with pytest.raises(UserError, match='corpus.json is damaged .*; prepare'):
         text_files.open_corpus(own_corpus)
 
 
 @pytest.mark.parametrize('content, message', [
-    (b'not json', 'is damaged'), (b'\xff', 'not UTF-8'), (b'[]', 'is damaged')])
+    (b'not json', 'is damaged'), (b'\xff', 'is damaged'), (b'[]', 'is damaged')])
 def test_manifest_that_is_none(own_corpus, content, message):
     (own_corpus / 'corpus.json').write_bytes(content)
     with pytest.raises(UserError, match=message):
@@ -147,7 +194,8 @@ def test_manifest_that_is_none(own_corpus, content, message):
 
 
 @pytest.mark.parametrize('content, message', [
-    ('0\n2\n', 'holds a class'), ('0\nx\n', 'is damaged'), ('-1\n0\n', 'holds a class')])
+    ('0\n2\n', "line 2: '2' is none of"), ('0\nx\n', "line 2: 'x'"), ('-1\n0\n', "line 1: '-1'"),
+    ('0\n1_0\n', 'line 2'), ('0\n+1\n', 'line 2'), ('0\n １\n', 'line 2')])
 def test_damaged_labels(own_corpus, content, message):
     (own_corpus / 'corpus_train_labels.txt').write_text(content)
     with pytest.raises(UserError, match=message):

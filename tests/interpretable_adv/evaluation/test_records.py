@@ -33,7 +33,7 @@ class HandAttacked:
     sequences = reviews([GOOD, BAD], [FILM])
     ids = np.array([GOOD, BAD, FILM])
     adversary = types.SimpleNamespace(
-        method='spgd', settings=types.SimpleNamespace(epsilon=2.5),
+        method='spgd', settings=AttackSettings(2.5, k=2),
         victim=types.SimpleNamespace(embeddings=VECTORS))
     logits = np.array([[0, np.log(3)], [np.log(4), 0]], 'f')
     logits_adv = np.array([[np.log(9), 0], [0, 0.5]], 'f')
@@ -63,7 +63,8 @@ def test_every_field_of_a_record_by_hand():
     words = first.pop('words')
     assert first == {
         'index': 17, 'method': 'spgd', 'label': 1, 'prediction': 1, 'prediction_adv': 0,
-        'correct': True, 'label_names': ['negative', 'positive'], 'epsilon': 2.5,
+        'correct': True, 'label_names': ['negative', 'positive'], 'epsilon': 2.5, 'k': 2,
+        'sparsity': 0.75, 'iterations': 1,
         'probability': 0.75, 'probability_adv': 0.1}
     assert words == [
         {'word': 'good', 'toward': 'film', 'nearest': 'bad', 'norm': 0.5, 'relative_norm': 0.25,
@@ -74,7 +75,8 @@ def test_every_field_of_a_record_by_hand():
          'neighbor_distance': round(2 * np.sin(np.radians(6)), 6)}]
     assert second == {
         'index': 4, 'method': 'spgd', 'label': 1, 'prediction': 0, 'prediction_adv': 1,
-        'correct': False, 'label_names': ['negative', 'positive'], 'epsilon': 2.5,
+        'correct': False, 'label_names': ['negative', 'positive'], 'epsilon': 2.5, 'k': 2,
+        'sparsity': 0.75, 'iterations': 1,
         'probability': 0.2, 'probability_adv': round(1 / (1 + np.exp(-0.5)), 6), 'words': [
             {'word': 'film', 'toward': 'film', 'nearest': 'film', 'norm': 0.0,
              'relative_norm': 0.0, 'max_cosine': 0.0, 'cosines': [0.0, 0.0],
@@ -172,7 +174,7 @@ def test_unreadable_file_is_one_line(tmp_path, content, message):
 
 
 def test_missing_file_is_one_line(tmp_path):
-    with pytest.raises(UserError, match='cannot read the records'):
+    with pytest.raises(UserError, match='cannot read .* no such file'):
         records.read_reviews(str(tmp_path / 'absent.jsonl'))
 
 
@@ -195,7 +197,7 @@ def test_broken_line_is_named(tmp_path, make_review, write_records):
     ({'words': [word(toward=None)]}, 'toward is missing'),
     ({'words': [word(), word(norm=float('nan'))]}, 'word 1: norm is nan'),
     ({'words': [word(norm=-1)]}, 'norm is negative'),
-    ({'words': [word(word='\ud800')]}, 'surrogates'),
+    ({'words': [word(word='\ud800')]}, 'surrogate'),
     ({'words': [word(neighbors=['x', 'y'], cosines=[1])]}, '2 neighbors but 1 cosines'),
     ({'words': [word(neighbors=[1], cosines=[1])]}, 'something other than words'),
     ({'words': [word(max_cosine='high')]}, 'max_cosine is'),
@@ -264,3 +266,28 @@ def test_largest_norm_of_a_resting_review_is_one(make_record):
     for word in record['words']:
         word['norm'] = 0.0
     assert records.largest_norm([record]) == 1.0
+
+
+def test_the_end_of_a_text_is_no_word(make_record):
+    record = make_record(words=['good', '<eos>', 'film', '<eos>'])
+    assert [word['word'] for word in records.words(record)] == ['good', '<eos>', 'film']
+    record = make_record(words=['good', 'film'])
+    assert len(records.words(record)) == 2
+
+
+@pytest.mark.parametrize('fields, words, expected', [
+    ({'method': 'adv'}, 5, 'gradient of the loss is exactly zero'),
+    ({'method': 'adv', 'epsilon': 0}, 5, 'ε is 0'),
+    ({'method': 'spgd', 'sparsity': 0.75}, 4, 'gradient of the loss is exactly zero'),
+    ({'method': 'spgd', 'sparsity': 0.75}, 3, 'σ = 0.75 keeps no word'),
+    ({'method': 'spgd', 'sparsity': 0.75, 'toward_only': True}, 4, None),
+    ({'method': 'spgd'}, 5, None),  # an older record, whose σ is not known
+    ({'method': 'someone_elses'}, 5, None),
+])
+def test_why_nothing_moved(make_record, fields, words, expected):
+    record = {**make_record(words=words), **fields}
+    assert records.why_nothing_moved(record) is None  # something moves
+    for word in record['words']:
+        word['norm'] = 0.0
+    found = records.why_nothing_moved(record)
+    assert found is None if expected is None else expected in found

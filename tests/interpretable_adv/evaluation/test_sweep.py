@@ -43,6 +43,21 @@ def test_points_away_from_the_origin_are_labelled_with_epsilon(panels):
         ('2.5', (20.0, 7.0)), ('2.5', (3.0, 2.0))]
 
 
+def test_labels_cover_neither_one_another_nor_a_point():
+    rows = [row(method, epsilon, continuous=(10 + epsilon / 4 + shift, 20 + epsilon))
+            for method, shift in (('adv', 0), ('iadv', 0.1), ('spgd', 0.2))
+            for epsilon in (0.25, 0.5, 1, 2, 5, 10, 15, 25, 40)]
+    figure = sweep.make_figure(rows, ['adv', 'iadv', 'spgd'], ['continuous'])
+    axes, renderer = figure.axes[0], figure.canvas.get_renderer()
+    boxes = [text.get_window_extent(renderer) for text in axes.texts]
+    assert 5 < len(boxes) < len(rows)  # where there is no room, there is no label
+    for number, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[:number])
+        for line in axes.lines:
+            assert not any(box.contains(*point)
+                           for point in axes.transData.transform(line.get_xydata()))
+
+
 def test_one_legend_names_the_methods(panels):
     legends = [axes.get_legend() for axes in panels]
     assert [text.get_text() for text in legends[0].get_texts()] == ['AdvT-Text', 'SPGD']

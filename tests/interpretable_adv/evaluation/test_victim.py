@@ -55,6 +55,15 @@ def attacked_by_hand(victim, perturbation, chosen=None, epsilon=1.0, sequences=S
                          None if chosen is None else np.array(chosen)))
 
 
+def test_attacks_share_the_largest_table_of_neighbours(victim):
+    large = adversary(victim, k=3).table
+    small = adversary(victim, k=2).table
+    ids = np.concatenate(SEQUENCES)
+    np.testing.assert_array_equal(small[ids], large[ids][:, :2])
+    assert adversary(victim, k=3).table is large and len(victim._tables) == 1
+    assert adversary(victim, k=2, limit_vocabulary=False).table is not small
+
+
 # The classifier -------------------------------------------------------------------------------
 
 @pytest.mark.parametrize('train', [True, False])

@@ -21,6 +21,17 @@ def test_rows_are_those_of_the_refresh(embeddings):
     np.testing.assert_array_equal(table[np.arange(40)], neighbors.nearest(embeddings, 4))
 
 
+@pytest.mark.parametrize('offset', [0, 1, 3])
+def test_the_first_neighbours_of_a_larger_table(embeddings, offset):
+    embeddings[7] = embeddings[9]  # a tie
+    table = NeighborTable(embeddings, 9, 30, offset)
+    for k in (1, 4, 9):
+        first = table.first(k)[np.arange(40)]
+        np.testing.assert_array_equal(
+            first, NeighborTable(embeddings, k, 30, offset)[np.arange(40)])
+        assert first.flags.c_contiguous
+
+
 def test_only_rows_asked_for_are_computed(embeddings, monkeypatch):
     asked = []
     nearest = neighbors.Index.nearest

@@ -1,5 +1,9 @@
 """checkpoints.py: Chainer's own layouts, and nothing assigned before everything is checked."""
 import json
+import os
+import shutil
+import subprocess
+import sys
 
 import chainer
 import chainer.links as L
@@ -11,6 +15,7 @@ from chainer import serializers
 from interpretable_adv import data, nets
 from interpretable_adv.errors import UserError
 from interpretable_adv.runs import checkpoints
+from tests import test_old_runs
 
 
 class UpstreamShape(chainer.Chain):
@@ -148,3 +153,119 @@ def test_another_vocabulary_is_refused(saved):
         nets.load_classifier(saved, [*words[:3], 'other', *words[4:]])
     with pytest.raises(UserError, match='20 words, the corpus has 19'):
         nets.load_classifier(saved, words[:19])
+
+
+@pytest.mark.parametrize('change, part', [
+    (lambda text: text[:-1], 'cut short'), (lambda text: text[:text.index('w9')], 'lists 9 words'),
+    (lambda text: text + 'more\n', 'lists 21 words'),
+    (lambda text: text.replace('\n', '\r\n'), 'line ends of Windows')])
+def test_a_damaged_vocabulary_is_refused(saved, change, part):
+    words = [f'w{i}' for i in range(20)]
+    path = saved.parent / 'vocab.txt'
+    checkpoints.save_vocabulary(path, words)
+    path.write_bytes(change(path.read_text()).encode())
+    with pytest.raises(UserError, match=part):
+        nets.load_classifier(saved, words)
+
+
+@pytest.mark.parametrize('content, part', [
+    (b'w0\n\xff\n', 'line 2: not UTF-8'), (None, 'a folder')])
+def test_a_vocabulary_that_is_no_text_is_refused(saved, content, part):
+    path = saved.parent / 'vocab.txt'
+    path.mkdir() if content is None else path.write_bytes(content)
+    with pytest.raises(UserError, match=part):
+        nets.load_classifier(saved, [f'w{i}' for i in range(20)])
+
+
+@pytest.mark.parametrize('n_class', [2, 3, 10 ** 6])
+def test_a_classifier_of_other_classes_than_the_corpus_is_refused(saved, n_class):
+    with pytest.raises(UserError, match='4 classes, the corpus'):
+        nets.load_classifier(saved, n_class=n_class)
+    assert len(nets.load_classifier(saved, n_class=4).output_layer.b) == 4
+
+
+@pytest.mark.parametrize('change', [
+    lambda b: b.astype('d') + 1e300, lambda b: b[0], lambda b: b[:0], lambda b: 'text',
+    lambda b: h5py.Empty('f')])
+def test_arrays_that_are_none_are_refused(saved, change):
+    spoil(saved, 'output_layer/b', change)
+    with pytest.raises(UserError):
+        nets.load_classifier(saved)
+
+
+def test_shapes_are_known_without_building(model):
+    assert nets.shapes(**SIZES) == {name: array.shape for name, array in
+                                    checkpoints._named_arrays(model)}
+
+
+def test_sizes_that_do_not_fit_each_other_cost_no_memory(saved):
+    spoil(saved, 'hidden_layer/W', lambda w: np.zeros((1, 10 ** 5), 'f'))
+    with pytest.raises(UserError, match='the model needs'):  # an LSTM of 320 GB
+        nets.load_classifier(saved)
+
+
+@pytest.mark.parametrize('save', ['save_classifier', 'save_lm'])
+def test_equal_models_are_equal_files(root, tmp_path, save):
+    program = ('import sys, numpy as np; from interpretable_adv import nets; '
+               'from interpretable_adv.runs import checkpoints; np.random.seed(1); '
+               f'checkpoints.{save}(sys.argv[1], nets.Classifier(9, 4, 5, 3, 2, 2))')
+    for seed in '123':
+        subprocess.run([sys.executable, '-c', program, tmp_path / seed], cwd=root, check=True,
+                       env={**os.environ, 'PYTHONHASHSEED': seed})
+    assert len({(tmp_path / seed).read_bytes() for seed in '123'}) == 1
+
+
+# Snapshots ----------------------------------------------------------------------------------
+
+@pytest.fixture
+def resume(root, tmp_path, capsys):
+    """Resumes a tiny run from a snapshot of which some arrays are others."""
+    def run(**changes):
+        data_dir, out = tmp_path / 'data', tmp_path / 'run'
+        shutil.copytree(root / 'tests/data/golden/synthetic/mini_synthetic', data_dir,
+                        ignore=shutil.ignore_patterns('*.cache'))
+        out.mkdir()
+        arrays = dict(np.load(root / 'tests/data/paper_size_1/classifier/snapshot.npz'))
+        for name, change in changes.items():
+            found, = (full for full in arrays if full.endswith(name))
+            arrays[found] = np.asarray(change(arrays[found]))
+        np.savez(out / 'snapshot.npz', **arrays)
+        main, flags = test_old_runs.RUNS['classifier']
+        main(['--data_dir', str(data_dir), '--out', str(out), '--resume', *flags])
+        return out
+    return run
+
+
+def test_an_unchanged_snapshot_resumes(resume):
+    assert (resume() / 'result.json').exists()
+
+
+def nan(array):
+    return array * np.nan
+
+
+@pytest.mark.parametrize('name, change, part', [
+    ('optimizer:main/hidden_layer/W/m', lambda a: np.zeros(1, 'f'), 'shape'),
+    ('optimizer:main/uni_lstm/0/w0/v', lambda a: np.zeros(1, 'f'), 'shape'),
+    ('optimizer:main/word_embed/W/v', lambda a: -1 - a, 'state of Adam'),
+    ('optimizer:main/word_embed/W/m', nan, 'not finite'),
+    ('optimizer:main/hidden_layer/b/t', lambda a: -1, 'state of Adam'),
+    ('model:main/hidden_layer/b', lambda a: a.astype('d'), 'type float64'),
+    ('model:main/hidden_layer/b', nan, 'not finite'),
+    ('random/position', lambda a: 625, 'position'), ('random/position', lambda a: -5, 'position'),
+    ('random/position', lambda a: 2 ** 31 - 1, 'position'),
+    ('random/keys', lambda a: a[:-1], 'shape'), ('random/has_gauss', lambda a: 2, 'random stream'),
+    ('iterator:main/order', lambda a: a * 0, 'every review once'),
+    ('iterator:main/order', lambda a: a + 1, 'every review once'),
+    ('iterator:main/step', lambda a: 10 ** 9, 'does not exist'),
+    ('iterator:main/step', lambda a: a + 1, 'is at step'),
+    ('updater/iteration', lambda a: a + 5, 'is at step'),
+    ('neighbors/rows', lambda a: a + 10 ** 6, 'no word'),
+    ('neighbors/known', lambda a: a.astype('u1'), 'type uint8'),
+    ('EpochLog/_log', lambda a: '[' * 10 ** 5, 'nested'),
+    ('EpochLog/_log', lambda a: '[3]', 'object'),
+    ('EpochLog/_summary/_names', lambda a: '["a"]', 'other sums'),
+    ('settings', lambda a: '5', 'not an object'), ('settings', lambda a: np.zeros(3), 'settings')])
+def test_a_snapshot_that_no_run_could_write_is_refused(resume, name, change, part):
+    with pytest.raises(UserError, match=part):
+        resume(**{name: change})

@@ -28,6 +28,7 @@ class Updater(training.updaters.StandardUpdater):
     def update_core(self):
         self.get_iterator('main').next()
         self.n_words += 100
+        self.get_optimizer('main').t += 1
         chainer.reporter.report({'main/loss': next(self.losses)})
 
 
