@@ -37,14 +37,23 @@ _SCORE = reading.fields(dict.fromkeys(('perplexity', 'gap', 'flipped'),
                                       reading.optional(reading.number)))
 _PERPLEXITIES = reading.fields({
     'rows': reading.items(reading.fields({
-        'method': reading.text, 'epsilon': reading.number,
+        'method': reading.text, 'epsilon': reading.optional(reading.number),
         'scores': reading.fields(dict.fromkeys(READINGS, _SCORE)),
         **dict.fromkeys(('norm_per_word', 'words_moved'), reading.number)}, {
-            'settings': reading.mapping(), 'model': reading.text}), least=1),
+            'settings': reading.mapping(), 'model': reading.text,
+            'gradient_norms': reading.optional(reading.fields(
+                dict.fromkeys(('loss', 'class_lm'), reading.number)))}), least=1),
     'n_reviews': reading.whole, 'split': reading.text}, {
         'gap_at_flip_rate': reading.mapping(reading.mapping(reading.mapping(
             reading.optional(reading.number)))),
+        'judge': reading.optional(reading.fields({'accuracy': reading.number})),
+        'judged_at_flip_rate': reading.mapping(reading.mapping(reading.mapping(reading.mapping(
+            reading.optional(reading.number))))),
         'nn_k': reading.whole, 'sparsity': reading.number})
+_CLASSES = reading.fields({
+    'perplexity': reading.optional(reading.number),
+    'perplexity_per_class': reading.mapping(reading.optional(reading.number)),
+    'bayes_accuracy': reading.optional(reading.number)})
 _SEARCH = reading.fields({
     'points': reading.items(reading.fields({
         'method': reading.text, 'parameter': reading.text, 'value': reading.number,
@@ -76,12 +85,18 @@ FORMS = {
         **dict.fromkeys(('n_epoch', 'epoch'), reading.whole), 'digest': reading.text,
         'versions': reading.mapping(), 'valid_split': reading.text,
         **dict.fromkeys(('valid_perplexity', 'test_perplexity'), reading.real),
-        'dev_accuracy': reading.number, 'test_accuracy': reading.optional(reading.number)}),
+        'dev_accuracy': reading.number, 'test_accuracy': reading.optional(reading.number),
+        'classes': reading.mapping(_CLASSES)}),
     'log': reading.items(reading.fields({'epoch': reading.whole})),
     'job': reading.fields({}, {
         'commands': reading.items(reading.text), 'inputs': reading.mapping(),
         'settings': reading.mapping(), 'seconds': reading.number, 'finished': reading.text}),
     'perplexity.json': _check_perplexities,
+    'robustness.json': reading.fields({
+        'clean': reading.number, 'own': reading.mapping(reading.number), 'split': reading.text,
+        'n_reviews': reading.whole, 'median_swaps': reading.number,
+        'settings': reading.mapping(reading.mapping(reading.mapping()))}, {
+            'transferred': reading.mapping(reading.number)}),
     'table2.json': reading.fields({'table2': reading.fields(dict.fromkeys(
         ('train', 'dev', 'test', 'unlabeled'), reading.fields(
             {'examples': reading.whole},
