@@ -1,4 +1,4 @@
-"""Package metadata. `bash experiments/bootstrap.sh` is the way to a working environment."""
+"""Package metadata. README.md says how to install."""
 import pathlib
 import re
 
@@ -37,7 +37,7 @@ setup(
     long_description=(HERE / 'README.md').read_text(encoding='utf-8'),
     long_description_content_type='text/markdown',
     license='MIT',
-    python_requires='>=3.11',
+    python_requires='>=3.11,<3.14',
     packages=find_packages(include=['interpretable_adv', 'interpretable_adv.*', 'lm']),
     package_data={'interpretable_adv': ['py.typed', 'demo/*'],
                   'interpretable_adv.evaluation': ['assets/*'],

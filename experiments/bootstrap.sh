@@ -10,13 +10,13 @@ fail() { echo "error: $*" >&2; exit 2; }
 find_python() {
     local candidate
     for candidate in ${PYTHON:+"$PYTHON"} python3.11 python3 python3.12 python3.13 python; do
-        if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+        if "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null; then
             echo "$candidate"
             return
         fi
         [ -z "${PYTHON:-}" ] || break
     done
-    fail "Python 3.11 or newer is needed; install it, or name one with PYTHON=/path/to/python" \
+    fail "Python 3.11, 3.12 or 3.13 is needed; install it, or name one with PYTHON=/path/to/python" \
          "(${PYTHON:-python3} is $("${PYTHON:-python3}" -V 2>&1 | head -n 1 || true))"
 }
 

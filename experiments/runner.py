@@ -105,7 +105,9 @@ class Runner:
             remove_leftovers(folder)
         self.done = {job.name for job, kind in settled(self.plan, self.jobs_folder)
                      if kind == DONE}
-        self._complete_records()
+        for job in self.plan:
+            if job.name in self.done:
+                self._complete_record(job)
         left = len(self.plan) - len(self.done)
         if not left:
             return
@@ -152,7 +154,8 @@ class Runner:
             return
         self._begin_with_trial(job)
         found = state.look(job, self.plan, self.jobs_folder)
-        if found.kind == DONE:  # another runner has finished it
+        if found.kind == DONE:  # another runner has finished it, or been killed meanwhile
+            self._complete_record(job)
             output.close()
             self.done.add(job.name)
             return
@@ -236,13 +239,12 @@ class Runner:
         write_json(path, {'commands': [*before.get('commands', []), line], 'inputs': inputs,
                           'seconds': before.get('seconds', 0)})
 
-    def _complete_records(self):
-        """Records the end of trainings that ended after their runner was killed."""
-        for job in self.plan:
-            path = state.record_path(self.jobs_folder, job)
-            record = state.read_json(path) if job.trains and job.name in self.done else None
-            if record and 'finished' not in record:
-                write_json(path, {**record, 'finished': _now()})
+    def _complete_record(self, job):
+        """Records the end of a training that ended after its runner was killed."""
+        path = state.record_path(self.jobs_folder, job)
+        record = state.read_json(path) if job.trains else None
+        if record and 'finished' not in record:
+            write_json(path, {**record, 'finished': _now()})
 
     def _record_end(self, job, line, inputs, seconds):
         path = state.record_path(self.jobs_folder, job)

@@ -10,7 +10,6 @@ An argument that cannot be raises a `ValueError` that names it and says what is 
 """
 import dataclasses
 import functools
-import math
 import operator
 import os
 from collections.abc import Sequence
@@ -317,9 +316,12 @@ def _model_file(path: Any, name: str) -> str:
 
 # Arguments ------------------------------------------------------------------------------------
 
+LARGEST = 1_000_000  # of ε and steps: sums of squares stay within float32's range
+
+
 def _checks(n_words: int) -> dict[str, tuple]:
     """By setting: its type, a check, and what is accepted."""
-    size = float, lambda value: 0 <= value < math.inf, 'a number from 0'
+    size = float, lambda value: 0 <= value <= LARGEST, f'a number from 0 to {LARGEST:,}'
     switch = bool, lambda value: True, 'True or False'
     return {
         'epsilon': size, 'step': size,

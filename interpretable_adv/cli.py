@@ -162,8 +162,9 @@ def run(main, argv=None):
         print('interrupted' + (f'; {error}' if str(error) else ''), file=sys.stderr)
         sys.exit(130)
     except MemoryError as error:
-        print(f'error: not enough memory ({error or "an allocation failed"}): choose smaller sizes '
-              'or a smaller batch', file=sys.stderr)
+        reason = str(error) or 'an allocation failed'
+        print(f'error: not enough memory ({reason}): choose smaller sizes or a smaller batch',
+              file=sys.stderr)
         sys.exit(2)
     except BrokenPipeError:  # the reader of our output has gone, e.g. `| head`
         sys.stderr.close()

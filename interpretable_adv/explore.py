@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 import webbrowser
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -361,7 +362,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 # The command ------------------------------------------------------------------------------------
 
-def make_parser():
+def make_parser() -> cli.ArgumentParser:
     parser = cli.ArgumentParser(prog='python -m interpretable_adv.explore',
                                 description=__doc__.partition('\n')[0])
     add = parser.add_argument
@@ -374,7 +375,7 @@ def make_parser():
     return parser
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> None:
     flags = make_parser().parse_args(argv)
     model = api.load(flags.model, lm=flags.lm or None, device=flags.device)
     with Server(Explorer(model, flags.model), flags.port) as server:
@@ -388,7 +389,7 @@ def main(argv=None):
             print('stopped', flush=True)
 
 
-def command():
+def command() -> None:
     cli.run(main)
 
 

@@ -19,7 +19,7 @@ import pytest
 
 from interpretable_adv import train
 from interpretable_adv.errors import UserError
-from interpretable_adv.runs import checkpoints, distributed
+from interpretable_adv.runs import checkpoints, distributed, files
 from lm import pretrain
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -225,6 +225,18 @@ def test_resumed_language_model(corpus, tmp_path):
             pretrain_run(corpus, tmp_path / 'whole', *flags, '--epoch', 2))
     assert len(steps(tmp_path / 'whole')) == 150
     assert steps(tmp_path / 'parts') == steps(tmp_path / 'whole')
+
+
+def test_a_folder_in_use_ends_the_job_in_one_line(corpus, tmp_path):
+    out = tmp_path / 'out'
+    with files.locked(out, '--out'):
+        _, *flags = train_run(corpus, out, 'baseline', '--communicator', 'naive')
+        job = start(2, '-m', 'interpretable_adv.train', *flags)
+        _, errors = job.communicate(timeout=120)
+        assert os.listdir(out) == ['.lock']
+    assert job.returncode != 0
+    lines = [line for line in errors.splitlines() if line.startswith('error:')]
+    assert len(lines) == 1 and f'in use by process {os.getpid()}' in lines[0]
 
 
 ONE_FAILS = '''

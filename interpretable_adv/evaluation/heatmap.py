@@ -12,13 +12,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import matplotlib
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import ListedColormap, Normalize
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.colors import ListedColormap, Normalize, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Rectangle
+from matplotlib.path import Path
 from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
+from matplotlib.transforms import Affine2D
 
 from interpretable_adv.evaluation import records
 from interpretable_adv.evaluation.pictures import FONT, STYLE, quiet_about_glyphs
@@ -306,20 +309,37 @@ class _Canvas:
 
 
 class _Line(Text):
-    """A line whose width is known, so that drawing it needs no layout: half of the time."""
+    """A line of text whose width is known, so that drawing it needs no layout.
+
+    On a screen it is drawn as an outline, which is computed once for all its occurrences; a PDF
+    holds it as text.
+    """
 
     def draw(self, renderer: Any) -> None:
-        text = self.get_text()
+        text, size, weight = self.get_text(), self.get_fontsize(), self.get_fontweight()
         x, y = self.get_transform().transform(self.get_position())
-        width = text_width(text, self.get_fontsize(), self.get_fontweight())
-        x -= {'left': 0, 'center': 0.5, 'right': 1}[self.get_horizontalalignment()] * (
-            renderer.points_to_pixels(width / POINT))
-        if renderer.flipy():
-            y = renderer.get_canvas_width_height()[1] - y
+        share = {'left': 0, 'center': 0.5, 'right': 1}[self.get_horizontalalignment()]
+        x -= share * renderer.points_to_pixels(text_width(text, size, weight) / POINT)
         graphics = renderer.new_gc()
         graphics.set_foreground(self.get_color())
-        renderer.draw_text(graphics, x, y, text, self.get_fontproperties(), 0)
+        if isinstance(renderer, RendererAgg):
+            graphics.set_linewidth(0)
+            place = Affine2D().scale(renderer.points_to_pixels(1)).translate(x, y)
+            renderer.draw_path(graphics, _outline(text, size, weight), place,
+                               to_rgba(self.get_color()))
+        else:
+            if renderer.flipy():
+                y = renderer.get_canvas_width_height()[1] - y
+            renderer.draw_text(graphics, x, y, text, self.get_fontproperties(), 0)
         graphics.restore()
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _outline(text: str, size: float, weight: str) -> Path:
+    """The glyphs of a line in points, its baseline starting at the origin."""
+    with quiet_about_glyphs():
+        vertices, codes = text_to_path.get_text_path(_font(size, weight), text)
+    return Path(np.asarray(vertices).reshape(-1, 2) * (size / text_to_path.FONT_SCALE), codes)
 
 
 def _heading(canvas: '_Canvas', review: Sequence[Record], start: int, stop: int, page: int,
@@ -358,8 +378,15 @@ def outcome(record: Record) -> str:
     words = records.words(record)
     moved = sum(word['norm'] > 0 for word in words)
     parts.append(records.why_nothing_moved(record)
-                 or f'{moved:,} of {len(words):,} words moved')
+                 or f'{moved:,} of {len(words):,} words moved' + _only_the_end(record))
     return '  ·  '.join(parts)
+
+
+def _only_the_end(record: Record) -> str:
+    """Says that what moved is no word."""
+    if any(word['norm'] > 0 for word in records.words(record)):
+        return ''
+    return ', only <eos>' if record['words'][-1]['norm'] > 0 else ''
 
 
 def _footer(canvas: '_Canvas', review: Sequence[Record]) -> None:

@@ -118,7 +118,8 @@ def locked(folder, flag):
     if descriptor is None:
         raise UserError(
             f'{folder} is in use by {_holder(path)}: wait for it or stop it, or choose another '
-            f'{flag}; a process that has died, also by a crash, holds no lock')
+            f'{flag}; a crash leaves no lock, so after one just run the command again, a training '
+            'with --resume')
     try:
         remove_leftovers(folder)
         yield

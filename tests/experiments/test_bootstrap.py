@@ -49,3 +49,22 @@ def test_an_unreachable_registry_is_one_line(copy, tmp_path):
                        PIP_INDEX_URL='http://127.0.0.1:9/simple', PIP_NO_CACHE_DIR='1')
     check_one_line(result, 'registry')
     assert not pathlib.Path(copy, '.venv', 'installed-run').exists()
+
+
+def test_a_python_that_is_too_new_is_one_line(copy, tmp_path):
+    new = tmp_path / 'python3'
+    new.write_text('#!/bin/sh\n[ "$1" = -V ] && echo Python 3.14.0 && exit 0\n'
+                   'case "$2" in *"(3, 14)"*) exit 1 ;; esac\nexit 0\n')
+    new.chmod(0o755)
+    result = bootstrap(copy, PYTHON=str(new))
+    check_one_line(result, 'Python 3.11, 3.12 or 3.13 is needed')
+    assert 'Python 3.14.0' in result.stderr
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason='the superuser may write everywhere')
+def test_a_read_only_checkout_is_one_line(copy):
+    copy.chmod(0o555)
+    try:
+        check_one_line(bootstrap(copy), 'is read-only')
+    finally:
+        copy.chmod(0o755)

@@ -1,5 +1,6 @@
 import pytest
 
+from experiments import plan as plans
 from experiments import presets
 from interpretable_adv import train
 from interpretable_adv.errors import UserError
@@ -114,3 +115,13 @@ def test_seeds(text, seeds):
 def test_wrong_seeds(text):
     with pytest.raises(UserError):
         presets.parse_seeds(text)
+
+
+def test_a_shared_section_gives_each_method_what_concerns_it():
+    preset = presets.load('toy', ['train.sparsity=0.5', 'adv.spgd_iters=2', 'train.nn_k=3'])
+    assert plans.classifier_settings(preset, 'spgd', 1).sparsity == 0.5
+    for method in ('baseline', 'pretrained', 'adv', 'iadv'):
+        arguments = plans.classifier_arguments(preset, method, 1)
+        assert '--sparsity' not in arguments and '--spgd_iters' not in arguments
+        assert '--nn_k' in arguments  # upstream's
+        plans.classifier_settings(preset, method, 1)

@@ -111,6 +111,38 @@ def test_an_interrupted_run_is_resumed(place):
     assert [command.endswith('--resume') for command in record['commands']] == [False, True]
 
 
+def test_a_job_that_was_killed_names_the_signal(place):
+    job = dataclasses.replace(measurement(place, 'table', ()), command=(
+        '-c', 'import os, sys; print("last words", file=sys.stderr); os.kill(os.getpid(), 9)'))
+    with pytest.raises(UserError, match='table failed: killed by SIGKILL .out of memory'):
+        run(place, [job])
+
+
+def test_a_run_that_ended_without_its_runner_is_recorded(place):
+    plan = [training(place, 'adv')]
+    run(place, plan)
+    record = place / 'jobs/adv.json'
+    unfinished = {name: value for name, value in json.loads(record.read_text()).items()
+                  if name != 'finished'}
+    record.write_text(json.dumps(unfinished))
+    (place / 'runs/adv/.lock').write_text('process 1')
+    (place / 'jobs/.adv.json.x.tmp').write_text('{')
+    assert run(place, plan) == '' and calls(place) == ['adv']
+    assert 'finished' in json.loads(record.read_text())
+    assert not (place / 'runs/adv/.lock').exists()
+    assert sorted(path.name for path in (place / 'jobs').iterdir()) == ['adv.json', 'adv.txt']
+
+
+def test_an_incomplete_corpus_is_prepared_again(place):
+    corpus = place / 'data'
+    corpus.mkdir()
+    (corpus / 'text').write_text('x')
+    job = Job('data', str(corpus), ('-c', 'pass'), outputs=('text',))
+    assert kinds(place, [job]) == {'data': state.DONE}
+    (corpus / '.prepare.incomplete').touch()
+    assert kinds(place, [job]) == {'data': state.NEW}
+
+
 def test_more_epochs_are_added_to_a_finished_run_and_fewer_refused(place):
     run(place, [training(place, 'adv', epochs=2)])
     longer = [training(place, 'adv', epochs=4)]

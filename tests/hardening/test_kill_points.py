@@ -1,4 +1,4 @@
-"""A fixed sample of the kills of `kill_points`; `python -m tests.hardening.kill_points` has more."""
+"""A fixed sample of the kills; `python -m tests.hardening.kill_points` has more."""
 import pytest
 
 from tests.hardening import kill_points

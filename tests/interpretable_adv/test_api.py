@@ -271,7 +271,8 @@ def test_texts_that_are_none(model, texts):
     ({'labels': ['great']}, r"labels\[0\] is 'great': give one of bad, good, middling, a number"),
     ({'labels': [3]}, r'labels\[0\] is 3'), ({'labels': [-1]}, r'labels\[0\] is -1'),
     ({'labels': [True]}, r'labels\[0\] is True'), ({'labels': [1.0]}, r'labels\[0\] is 1.0'),
-    ({'epsilon': -1}, 'epsilon is -1: give a number from 0'), ({'epsilon': '5'}, "epsilon is '5'"),
+    ({'epsilon': -1}, 'epsilon is -1: give a number from 0 to 1,000,000'),
+    ({'epsilon': 1e20}, r'epsilon is 1e\+20'), ({'epsilon': '5'}, "epsilon is '5'"),
     ({'epsilon': float('nan')}, 'epsilon is nan'), ({'epsilon': 10 ** 400}, 'epsilon is 1000'),
     ({'epsilon': True}, 'epsilon is True'), ({'epsilon': [1]}, r'epsilon is \[1\]'),
     ({'sparsity': 1.5}, 'sparsity is 1.5: give a number from 0 to 1'),
@@ -285,6 +286,15 @@ def test_texts_that_are_none(model, texts):
 def test_wrong_arguments(model, settings, message):
     with pytest.raises(ValueError, match=message):
         model.attack(['w1 w2'], **settings)
+
+
+@pytest.mark.parametrize('method', ['adv', 'iadv', 'spgd', 'vat', 'ivat', 'adv_sparse', 'random'])
+def test_the_largest_steps_stay_finite(model, method):
+    for settings in ({'epsilon': 1e6}, {'epsilon': 1e6, 'step': 1e6, 'iterations': 3},
+                     {'epsilon': 1e-30}, {'epsilon': 0}):
+        for found in model.attack(TEXTS, method, **settings):
+            record = json.dumps(found.to_dict(), allow_nan=False)
+            assert records.parse(record, 'here')['method'] == method
 
 
 def test_a_setting_that_does_not_exist(model):

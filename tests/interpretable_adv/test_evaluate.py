@@ -50,3 +50,11 @@ def test_bad_input_is_one_line(run, tmp_path, monkeypatch, change, part):
     with pytest.raises(UserError, match=part):
         evaluate.main(['--model', str(out / 'best.model'), '--data_dir', str(corpus_dir),
                        *change])
+
+
+def test_a_run_stands_for_its_model(run, capsys):
+    corpus_dir, out = run
+    for model in (out, out / 'best.model'):
+        evaluate.main(['--model', str(model), '--data_dir', str(corpus_dir)])
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == second

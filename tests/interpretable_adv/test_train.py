@@ -15,7 +15,7 @@ from interpretable_adv import data, methods, train
 from interpretable_adv.data.__main__ import main as data_command
 from interpretable_adv.errors import UserError
 from interpretable_adv.nn import kernels
-from interpretable_adv.runs import checkpoints
+from interpretable_adv.runs import checkpoints, extensions, files
 from lm.nets import RNNForLM
 
 METHODS = ['baseline', 'adv', 'iadv', 'vat', 'ivat', 'spgd']
@@ -138,6 +138,57 @@ def test_impossible_flags_are_one_line(argv, part):
         train.parse(argv)
 
 
+# Values that would make a run fail, hang or learn nothing, each refused before anything is read.
+REFUSED = {
+    '--random_seed': ['4294967296', '-1'], '--emb_dim': ['1000000000', '0'],
+    '--hidden_dim': ['1000000000'], '--hidden_cls_dim': ['1000000000'],
+    '--n_layers': ['4294967296', '65'], '--batchsize': ['10000000000'],
+    '--batchsize_semi': ['10000000000'], '--n_epoch': ['4294967296'],
+    '--alpha': ['inf', 'nan', '1e308'],
+    '--alpha_decay': ['1e308', 'inf', '1.5'], '--clip': ['0', 'nan', '-1'],
+    '--nl_factor': ['nan', 'inf', '-inf', '1e308'], '--xi_var': ['1e20', '1e308', 'inf', 'nan'],
+    '--xi_var_first': ['1e308', 'inf'], '--nn_k': ['4294967296'], '--nn_k_offset': ['4294967296'],
+    '--spgd_iters': ['1000000000000', '0'], '--spgd_step': ['inf', '1e20'], '--sparsity': ['nan'],
+    '--min_count': ['99999999999999999999'], '--snapshot_steps': ['99999999999999999999'],
+    '--snapshot_minutes': ['inf', 'nan'], '--log_steps': ['-1'], '--patience': ['-1'],
+    '--update_nearest_batch': ['99999999999999999999'], '--gpu': ['99999999999'],
+    '--update_nearest_epoch': ['-1'], '--dropout': ['1', 'nan'],
+}
+
+
+@pytest.mark.parametrize('flag, value', [(flag, value) for flag, values in REFUSED.items()
+                                         for value in values])
+def test_values_without_sense_are_noticed_up_front(flag, value):
+    with pytest.raises(UserError, match=flag):
+        train.parse(['--method', 'spgd', f'{flag}={value}'])
+
+
+def test_a_clip_that_never_clips_is_allowed():
+    assert train.parse(['--clip', 'inf']).clip == math.inf
+
+
+@pytest.mark.parametrize('argv, flag', [
+    (['--method', 'adv', '--sparsity', '0.5'], '--sparsity'),
+    (['--method', 'adv', '--sparsity', '0.75'], '--sparsity'),  # typed, although it is the default
+    (['--method', 'vat', '--spgd_iters', '2'], '--spgd_iters'),
+    (['--method', 'iadv', '--sparsity_rank', 'raw'], '--sparsity_rank'),
+    (['--method', 'adv', '--update_nearest_batch', '5'], '--update_nearest_batch'),
+    (['--method', 'baseline', '--mask_eos'], '--mask_eos')])
+def test_what_has_no_effect_on_the_method_is_refused(argv, flag):
+    with pytest.raises(UserError, match=f'{flag} has no effect on --method'):
+        train.parse(argv)
+
+
+@pytest.mark.parametrize('argv', [
+    ['--preset', 'paper', '--method', 'adv'],
+    ['--method', 'adv', '--nn_k', '3', '--online_nn', '1'],
+    ['--method', 'baseline', '--xi_var', '3'], ['--method', 'iadv', '--update_nearest_batch', '5'],
+    ['--method', 'adv', '--mask_eos'], ['--method', 'spgd', '--sparsity', '0.5'],
+    ['--use_adv', '1', '--sparsity', '0.5']])
+def test_presets_and_upstreams_flags_never_are(argv):
+    train.parse(argv)
+
+
 # Runs ---------------------------------------------------------------------------------------
 
 def run(argv, **options):
@@ -207,6 +258,35 @@ def test_a_second_run_in_the_same_folder_is_refused(corpus, tmp_path):
     train.main(tiny(corpus, tmp_path, 'baseline'))
     with pytest.raises(UserError, match='--resume'):
         train.main(tiny(corpus, tmp_path, 'baseline'))
+
+
+def test_a_model_that_cannot_fit_is_refused(corpus, tmp_path):
+    with pytest.raises(UserError, match='GB of memory'):
+        train.main(tiny(corpus, tmp_path / 'out', 'adv', '--emb_dim', 65536, '--hidden_dim', 65536,
+                        '--n_layers', 64))
+    assert not (tmp_path / 'out').exists()
+
+
+def test_a_folder_that_another_training_writes_to_is_refused(corpus, tmp_path):
+    with files.locked(tmp_path, '--out'):
+        for more in ([], ['--resume']):
+            with pytest.raises(UserError, match=f'{tmp_path} is in use by process {os.getpid()}'):
+                train.main(tiny(corpus, tmp_path, 'baseline', *more))
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_log_of_steps_without_room_is_one_line(corpus, tmp_path, monkeypatch):
+    train.main(tiny(corpus, tmp_path, 'baseline'))
+    opened = open
+
+    def full(path, mode='r', **options):
+        return opened('/dev/full' if mode == 'a' else path, mode, **options)
+    monkeypatch.setattr(extensions, 'open', full, raising=False)
+    with pytest.raises(UserError, match='cannot write /dev/full: No space left.*--resume'):
+        train.main(tiny(corpus, tmp_path, 'baseline', '--n_epoch', 3, '--resume'))
+    monkeypatch.undo()
+    train.main(tiny(corpus, tmp_path, 'baseline', '--n_epoch', 3, '--resume'))
+    assert [row['step'] for row in steps(tmp_path)] == list(range(1, 16))
 
 
 def test_too_many_neighbours_are_refused(corpus, tmp_path):

@@ -127,6 +127,25 @@ def test_preset_paper_can_be_overridden():
     assert (settings.bproplen, settings.valid_split, settings.forget_bias) == (20, 'test', 1)
 
 
+@pytest.mark.parametrize('flag, value', [
+    ('--random-seed', '4294967296'), ('--unit', '1000000000'), ('--n-units-word', '1000000000'),
+    ('--layer', '4294967296'), ('--batchsize', '10000000000'), ('--bproplen', '10000000000'),
+    ('--forget-bias', 'inf'), ('--forget-bias', 'nan'), ('--alpha', 'inf'), ('--alpha', '1e308'),
+    ('--alpha_decay', '1e308'), ('--gradclip', '0'), ('--gradclip', 'nan'), ('--epoch', '0'),
+    ('--min_improvement', 'nan'), ('--snapshot_minutes', 'inf'), ('--eval_streams', '4294967296'),
+    ('--validation-interval', '-1'), ('--log-interval', '0'), ('--patience', '4294967296')])
+def test_values_without_sense_are_noticed_up_front(flag, value):
+    with pytest.raises(UserError, match=flag):
+        pretrain.parse([flag, value])
+
+
+def test_a_model_that_cannot_fit_is_refused(synthetic, tmp_path):
+    with pytest.raises(UserError, match='GB of memory.*--bproplen'):
+        pretrain.main(['--data_dir', str(synthetic), '--out', str(tmp_path / 'out'), '--batchsize',
+                       '100000', '--bproplen', '100000'])
+    assert not (tmp_path / 'out').exists()
+
+
 @pytest.mark.parametrize('arguments,message', [
     (['--batchsize', '0'], 'less than 1'),
     (['--dropout', '1'], 'would drop everything'),

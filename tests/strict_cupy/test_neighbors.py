@@ -43,3 +43,9 @@ def test_table():
     ids = np.array([5, 0, 299, 5])
     on_device = NeighborTable(cupy.asarray(EMBEDDINGS), 4)[cupy.asarray(ids)]
     np.testing.assert_array_equal(on_device.get(), NeighborTable(EMBEDDINGS, 4)[ids])
+
+
+def test_the_first_neighbours_of_a_table():
+    ids = np.array([5, 0, 299, 5])
+    on_device = NeighborTable(cupy.asarray(EMBEDDINGS), 9).first(4)[cupy.asarray(ids)]
+    np.testing.assert_array_equal(on_device.get(), NeighborTable(EMBEDDINGS, 4)[ids])

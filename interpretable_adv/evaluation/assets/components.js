@@ -150,7 +150,8 @@ const components = (() => {
         record.readings && record.readings[this.reading] ? element('p', { class: 'soft reread' }, 'The classifier reads these words as ' +
           record.readings[this.reading]) : null,
         record.note ? element('p', { class: 'note' }, record.note)
-          : element('p', { class: 'soft moved' }, number(moved(record), 0) + ' of ' + count(many, 'word') + ' moved' + top),
+          : element('p', { class: 'soft moved' }, number(moved(record), 0) + ' of ' + count(many, 'word') + ' moved' +
+            (!moved(record) && record.words.at(-1).norm > 0 ? ', only ' + END : '') + top),
         ...(many > LONG && moved(record) ? this.overview(record, panel) : []),
         this.text(record, panel));
     }

@@ -11,6 +11,7 @@ import sys
 import tarfile
 import threading
 import time
+import tracemalloc
 
 import pytest
 
@@ -141,6 +142,18 @@ def broken_header():
     return gzip.compress(bytes(tar), 1)
 
 
+def huge(name, size=2**63 - 1):
+    """A small archive whose other member claims to be endless."""
+    info = tarfile.TarInfo(name)
+    info.size = size
+    return gzip.compress(info.tobuf(tarfile.GNU_FORMAT) + bytes(1024), 1)
+
+
+def with_attribute(name, value):
+    """An archive with a file that has an attribute of pax's."""
+    return compressed(extra=[member('aclImdb/other', b'x', pax_headers={name: value})])
+
+
 WRONG_ARCHIVES = {
     'empty': (b'', 'empty file'),
     'text': (b'not an archive', 'damaged or not'),
@@ -183,6 +196,13 @@ WRONG_ARCHIVES = {
                'neither a plain file'),
     'pipe': (compressed(extra=[member('aclImdb/x', type=tarfile.FIFOTYPE)]),
              'neither a plain file'),
+    'endless other file': (huge('aclImdb/README'), 'unpacks to more than'),
+    'endless review': (huge('aclImdb/train/pos/7_7.txt'), 'bytes'),
+    'negative size': (huge('aclImdb/README', -1), 'unpacks to more than'),
+    'size by attribute': (with_attribute('size', '99999999999999999999'), 'apart from'),
+    'size of a million digits': (with_attribute('size', '9' * 1_000_000), 'apart from'),
+    'holes': (with_attribute('GNU.sparse.map', 'abc'), 'apart from'),
+    'numbers that are none': (gzip.compress(b'name' + b'z' * 508 + bytes(1024)), 'damaged or not'),
     'long review': (compressed(extra=[member('aclImdb/train/pos/7_7.txt',
                                              b'x ' * imdb.MAX_REVIEW_BYTES)]), 'bytes'),
 }
@@ -214,6 +234,27 @@ def test_too_much_to_unpack(tmp_path, capsys, monkeypatch, name):
     content = compressed(extra=[member(name, bytes(2_000_000))])
     assert len(content) < 50_000
     assert 'unpacks to more than' in refuses(tmp_path, capsys, content)
+
+
+@pytest.mark.parametrize('kind', [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE])
+def test_long_names_and_attributes_take_no_memory(tmp_path, kind):
+    """They are passed over, up to the limit of the whole archive."""
+    info = tarfile.TarInfo('long')
+    info.type, info.size = kind, 100_000_000
+    header = info.tobuf(tarfile.GNU_FORMAT)
+    path = tmp_path / 'a.tar.gz'
+    with gzip.open(path, 'wb', 1) as stream:
+        stream.write(header)
+        for _ in range(100):
+            stream.write(b'n' * 1_000_000)
+        stream.write(bytes(-info.size % 512) + make_tar())
+    tracemalloc.start()
+    try:
+        imdb.prepare(tmp_path / 'data', path)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+    assert texts(tmp_path / 'data') == TEXTS
 
 
 # Download

@@ -238,7 +238,9 @@ def test_outcome_says_why_nothing_moves(make_record):
     for word in record['words']:
         word['norm'] = 0.0
     assert 'gradient of the loss is exactly zero' in heatmap.outcome(record)
-    assert '0 of 3 words moved' in heatmap.outcome({**record, 'method': 'someone_elses'})
+    assert heatmap.outcome({**record, 'method': 'someone_elses'}).endswith('0 of 3 words moved')
+    record['words'][-1]['norm'] = 1.0
+    assert heatmap.outcome(record).endswith('0 of 3 words moved, only <eos>')
 
 
 def test_review_with_class_names(make_review):

@@ -432,6 +432,11 @@ def test_a_zero_gradient_says_so(tmp_path, browser, make_review):
     assert browser.run('document.querySelector(".note").innerText') == (
         'Nothing moves: the gradient of the loss is exactly zero.')
     assert browser.run('document.querySelectorAll(".note").length') == 1
+    review[0]['words'][-1]['norm'] = 0.5
+    report.write(tmp_path / 'r.html', [review])
+    browser.open(tmp_path / 'r.html')
+    assert browser.run('document.querySelector(".moved").innerText') == (
+        '0 of 5 words moved, only <eos>')
 
 
 def test_one_colour_scale_per_method(page, browser):

@@ -35,3 +35,30 @@ def test_versions_name_what_the_numbers_depend_on():
     assert set(found) == {*numbered, 'blas', 'kernels'}
     assert all(found[name][0].isdigit() for name in numbered)
     assert 'openblas' in found['blas'].lower() and found['kernels'] == kernels.variant
+
+
+def test_a_run_keeps_others_out_and_says_how_to_resume(tmp_path):
+    with folder.claim(str(tmp_path)):
+        with pytest.raises(UserError, match='in use'), folder.claim(str(tmp_path)):
+            pass
+        with folder.claim(str(tmp_path), writes=False):  # another process of the same job
+            pass
+    with pytest.raises(KeyboardInterrupt, match='no snapshot yet'), folder.claim(str(tmp_path)):
+        raise KeyboardInterrupt
+    (tmp_path / folder.SNAPSHOT).touch()
+    with pytest.raises(KeyboardInterrupt, match='with the same command and --resume'):
+        with folder.claim(str(tmp_path)):
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize('name', folder.FILES)
+def test_a_folder_in_the_way_is_refused_before_the_run(tmp_path, name):
+    (tmp_path / name).mkdir()
+    with pytest.raises(UserError, match=f'{name} is a folder'), folder.claim(str(tmp_path)):
+        pass
+
+
+def test_a_run_stands_for_its_model(tmp_path):
+    assert folder.model_file(str(tmp_path)) == str(tmp_path / 'best.model')
+    assert folder.model_file(str(tmp_path / 'other.model')) == str(tmp_path / 'other.model')
+    assert folder.model_file('') == ''
