@@ -56,6 +56,7 @@ setup(
         'spgd-evaluate = interpretable_adv.evaluate:command',
         'spgd-predict = interpretable_adv.predict:command',
         'spgd-analysis = interpretable_adv.analysis:command',
+        'spgd-robustness = interpretable_adv.robustness:command',
         'spgd-visualize = interpretable_adv.visualize:command',
         'spgd-explore = interpretable_adv.explore:command',
         'spgd-pretrain = lm.pretrain:command',

@@ -22,15 +22,20 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 EXIT_DIFFERS = 1
 
 # What each target runs, and which tables come out.
-TABLE1 = paper_tables.table1, paper_tables.equal_strength
+TABLE1 = (paper_tables.table1, paper_tables.label_invariance, paper_tables.equal_strength,
+          paper_tables.labels_at_equal_strength,
+          paper_tables.class_lm_table)
 TABLE2 = (paper_tables.table2,)
 TABLE3 = paper_tables.table3, paper_tables.significance_table
+TABLE4 = paper_tables.table4, paper_tables.table4_differences
 TARGETS = {
     'table1': ((plans.table1,), TABLE1),
     'table2': ((plans.table2,), TABLE2),
     'table3': ((plans.table3,), TABLE3),
+    'table4': ((plans.table4,), TABLE4),
     'figures': ((plans.figures,), ()),
-    'all': ((plans.table2, plans.table3, plans.table1, plans.figures), TABLE1 + TABLE2 + TABLE3),
+    'all': ((plans.table2, plans.table3, plans.table1, plans.table4, plans.figures),
+            TABLE1 + TABLE2 + TABLE3 + TABLE4),
 }
 
 
@@ -111,7 +116,8 @@ def show(table, folder):
 
 
 def search_grid(settings, preset, places, seeds):
-    before = [plans.data_job(preset, places), plans.lm_job(preset, places, preset.lm_seed)]
+    before = [plans.data_job(preset, places), plans.lm_job(preset, places, preset.lm_seed),
+              *plans.guides_of(preset, places)]
 
     def run(jobs):
         runner.Runner(plans.merge(before, jobs), places.run('jobs'), settings.jobs).run()
@@ -129,7 +135,7 @@ def search_grid(settings, preset, places, seeds):
 def collect_results(plan, places, target):
     taken = collect.collect(places.runs, places.data, target)
     status.write(plan, places.run('jobs'), target)
-    for make in (*TABLE1, *TABLE2, *TABLE3, grid_search.table):
+    for make in (*TABLE1, *TABLE2, *TABLE3, *TABLE4, grid_search.table):
         with contextlib.suppress(paper_tables.NoResultsError):
             table = make(target)
             if table is not None:

@@ -31,7 +31,7 @@ def _difference(run, committed, theirs):
         return 'not trained here'
     if ours.get('digest') == theirs['digest']:
         return ''
-    kind = 'lm' if os.path.basename(run).startswith('lm_') else 'classifier'
+    kind = 'lm' if os.path.basename(run).startswith(('lm_', 'class_lm_')) else 'classifier'
     epochs = state.EPOCHS[kind]
     settings = state.difference(
         {**read_run(os.path.join(committed, MODEL)), epochs: theirs.get(epochs)},

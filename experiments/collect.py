@@ -4,6 +4,8 @@
         <run>/args.json, result.json, log         settings, outcome, epochs
         <run>/predictions.csv.gz                  label and prediction of every test review
         perplexity_seed1/perplexity.json, …       Table 1's numbers
+        robustness_adv_seed1/robustness.json, …   Table 4's numbers
+            reviews.csv.gz                        whether each review is right under each attack
         table2/table2.json                        Table 2's numbers
         figures/, grid_search/                    plots; no heatmaps, as these quote reviews
         tables/                                   the tables in all forms
@@ -27,9 +29,10 @@ from interpretable_adv.runs import reading
 from interpretable_adv.runs.files import atomic_write, make_directory
 
 # Plots of numbers. Heatmaps and report show the text of reviews, which is not ours to publish.
-PLOTS = ('figures/training_curves.png', 'figures/gap_accuracy.png', 'grid_search/*.png')
+PLOTS = ('figures/training_curves.png', 'figures/gap_accuracy.png',
+         'figures/label_invariance.png', 'grid_search/*.png')
 KEPT = ('args.json', 'result.json', 'log', 'perplexity.json', 'perplexity.png', 'table2.json',
-        'grid_search.json')
+        'grid_search.json', 'robustness.json')
 
 
 def collect(runs, data_dir, target):
@@ -50,6 +53,10 @@ def collect(runs, data_dir, target):
         if os.path.exists(predictions):
             with atomic_write(os.path.join(target, name, 'predictions.csv.gz'), 'wb') as stream:
                 stream.write(compact_predictions(predictions))
+        if os.path.exists(os.path.join(folder, 'robustness.json')):
+            with open(os.path.join(folder, 'reviews.csv'), 'rb') as source, atomic_write(
+                    os.path.join(target, name, 'reviews.csv.gz'), 'wb') as stream:
+                stream.write(gzip.compress(source.read(), mtime=0))
         taken.append(name)
     for path in (path for pattern in PLOTS
                  for path in sorted(glob.glob(os.path.join(glob.escape(runs), pattern)))):
@@ -65,7 +72,7 @@ def collect(runs, data_dir, target):
 
 def _finished(runs):
     """Folders of trainings that have a result, and of measurements."""
-    names = ('*/result.json', 'grid_search/*/result.json', '*/perplexity.json',
+    names = ('*/result.json', 'grid_search/*/result.json', '*/perplexity.json', '*/robustness.json',
              'table2/table2.json', 'grid_search/grid_search.json')
     return sorted({os.path.dirname(path) for pattern in names
                    for path in glob.glob(os.path.join(glob.escape(runs), pattern))})

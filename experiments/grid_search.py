@@ -2,7 +2,8 @@
 
 The paper assumes that the error is convex in each parameter by itself. So a search starts at
 the value in use, looks at its two neighbours in the list, and walks on in the better direction as
-long as dev accuracy rises. The best value stays for the parameters that follow.
+long as dev accuracy rises. The best value stays for the parameters that follow. A list that begins
+with `all` is tried as a whole.
 """
 import os
 
@@ -12,6 +13,8 @@ from experiments.tables import Number, Spread, Table
 from interpretable_adv.errors import UserError
 from interpretable_adv.runs.files import atomic_write, write_json
 from interpretable_adv.runs.folder import RESULT
+
+ALL = 'all '
 
 
 def climb(values, start, evaluate):
@@ -49,7 +52,7 @@ def parameters(preset):
             continue
         presets.check_method(method, f'[grid_search] {name}')
         try:
-            values = sorted({float(value) for value in text.split()})
+            values = sorted({float(value) for value in text.removeprefix(ALL).split()})
         except ValueError:
             raise UserError(f'[grid_search] {name} = {text}: give numbers, e.g. 1 2 5') from None
         if method in preset.methods and values:
@@ -104,10 +107,14 @@ class Search:
         for method, flag, values in self.searched:
             settings = current.setdefault(method, self._start(method))
             values = sorted({*values, settings[flag]})
-            best, scores = climb(
-                values, settings[flag],
-                lambda tried, method=method, flag=flag: self._train(method, flag, tried,
-                                                                       current[method]))
+            def evaluate(tried, method=method, flag=flag):
+                return self._train(method, flag, tried, current[method])
+
+            if self.preset['grid_search'][f'{method}.{flag}'].startswith(ALL):
+                scores = dict(zip(values, evaluate(values)))
+                best = max(values, key=scores.get)
+            else:
+                best, _ = climb(values, settings[flag], evaluate)
             settings[flag] = best
             self.chosen.setdefault(method, {})[flag] = best
         return self.chosen

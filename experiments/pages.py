@@ -6,14 +6,15 @@ README.md and docs/results.md hold blocks between two comments, and nothing else
     <!-- generated: tables of experiments/results/small -->
     <!-- end of generated -->
 
-docs/differences.md is generated as a whole, from experiments/upstream_diff/differences.toml; so are
-the tables in every folder of experiments/results.
+docs/differences.md is generated as a whole, from experiments/upstream_diff/differences.toml, and
+docs/findings.md from experiments/results; so are the tables in every folder of
+experiments/results.
 """
 import os
 import pathlib
 import re
 
-from experiments import grid_search, paper_tables, results, tables
+from experiments import findings, grid_search, paper_tables, results, tables
 from experiments.tables import MISSING, Number, Spread, Table
 from experiments.upstream_diff import differences
 from interpretable_adv import cli, paper
@@ -26,7 +27,10 @@ PAGES = ('README.md', 'docs/results.md')
 BLOCK = re.compile(r'(<!-- generated: (summary|tables of ([\w./-]+)) -->\n)'
                    r'.*?(<!-- end of generated -->)', re.DOTALL)
 MAKERS = (paper_tables.table3, paper_tables.significance_table, paper_tables.table1,
-          paper_tables.equal_strength, paper_tables.table2, grid_search.table)
+          paper_tables.label_invariance, paper_tables.equal_strength,
+          paper_tables.labels_at_equal_strength, paper_tables.class_lm_table,
+          paper_tables.table4, paper_tables.table4_differences, paper_tables.table2,
+          grid_search.table)
 
 
 def summary(root):
@@ -75,6 +79,7 @@ def generated(root):
         except OSError as error:
             raise UserError(f'cannot read {path}: {error.strerror}') from error
     contents[os.path.join(root, 'docs', 'differences.md')] = differences.markdown()
+    contents[os.path.join(root, 'docs', 'findings.md')] = findings.page(root)
     for folder in sorted(pathlib.Path(root, RESULTS).iterdir()):
         for table in tables_of(str(folder)):
             for ending, form in tables.FORMS.items():

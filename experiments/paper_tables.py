@@ -13,15 +13,19 @@ from lm import pretrain
 
 # A − B: each method against the model it starts from, and SPGD against its forerunners.
 PAIRS = (('pretrained', 'baseline'), ('adv', 'pretrained'), ('iadv', 'pretrained'),
-         ('spgd', 'pretrained'), ('spgd', 'adv'), ('spgd', 'iadv'))
+         ('spgd', 'pretrained'), ('spgd', 'adv'), ('spgd', 'iadv'), ('spgd_lm', 'spgd'))
 
 # Settings that say where a run is and not what it is, or that follow from others.
 UNREMARKABLE = {*train.FREE_SETTINGS, 'resume', 'random_seed', 'pretrained_model', 'vocab_sha256',
-                'method'} - {'n_epoch'}
+                'method', 'class_lm'} - {'n_epoch'}
 UNREMARKABLE_LM = {*pretrain.FREE_SETTINGS, 'resume', 'random_seed', 'vocab_sha256'} - {'epoch'}
 OF_ATTACKS = {*settings.ATTACK.values(), 'update_nearest_batch'}
 # How a note names an attack's settings.
 SYMBOLS = {'xi_var': 'ε', 'nn_k': 'K', 'sparsity': 'σ', 'spgd_iters': 'M'}
+
+
+# What is said of labels at equal strength, and its columns' title.
+JUDGED = {'judge_changed': 'judged', 'judge_changed_random': 'chance', 'antonyms': 'antonyms'}
 
 
 class NoResultsError(UserError):
@@ -35,11 +39,12 @@ def table1(folder):
 
     `ours (best)` is measured on the classifier that Table 3 shows.
     """
-    measured = _perplexities(folder, 'perplexity')
+    measured = perplexities(folder, 'perplexity')
     if not measured:
         raise NoResultsError(f'no Table 1 in {folder}: run table1.sh first')
     runs = results.find(folder)
     first = next(iter(measured.values()))
+    judged = any(content.get('judge') for content in measured.values())
     rows = []
     for method in ('none', *(name for name in methods.attackers() if name != 'none')):
         by_seed = {seed: row for seed, content in measured.items()
@@ -53,7 +58,8 @@ def table1(folder):
             seed = min(by_seed)
         best, score = by_seed[seed], by_seed[seed]['scores']
         rows.append([
-            attack_title(method), f'{best["epsilon"]:g}' if method != 'none' else '',
+            attack_title(method), '' if method == 'none' or best['epsilon'] is None
+            else f'{best["epsilon"]:g}',
             Number(paper.PERPLEXITY.get(method)),
             Number(0.0 if method == 'none' else paper.GAP.get(method), signed=True),
             Number(score['continuous']['perplexity']),
@@ -62,7 +68,8 @@ def table1(folder):
                       signed=True),
             *(Number(score[name]['gap'], signed=True) for name in ('nearest', 'direction')),
             Number(score['continuous']['flipped'], 1), Number(best['norm_per_word'], 3),
-            Number(best['words_moved'], 1)])
+            Number(best['words_moved'], 1), *(
+                [Number(score['direction'].get(name), 1) for name in JUDGED] if judged else [])])
     notes = [
         f'{first["n_reviews"]:,} random {first["split"]} reviews. Perplexity and gap: the '
         'perturbation is added to the language model\'s word vectors, the words to predict are '
@@ -70,11 +77,15 @@ def table1(folder):
         'vector. Direction gap: each moved word becomes the neighbour it moved towards.',
         'Flipped: predictions that change, in per cent; norm: of a word\'s perturbation, mean; '
         'moved: words that are moved, in per cent. Each attack is on a classifier trained with '
-        'that method, the controls on AdvT\'s. Where the notes name no other setting, it is '
-        'attacked the way it was trained.']
+        f'that method, the controls on AdvT\'s{_hosts(first)}. Where the notes name no other '
+        'setting, it is attacked the way it was trained.']
+    if judged:
+        notes.append('Judged, chance, antonyms: of the direction text, in per cent; see the table '
+                     'of label invariance.')
     return Table('table1', 'Table 1: adversarial quality', [
         'Attack', 'ε', 'paper', 'paper gap', 'ours', 'gap (best)', 'mean ± sd (n)',
-        'nearest gap', 'direction gap', 'flipped', 'norm', 'moved'],
+        'nearest gap', 'direction gap', 'flipped', 'norm', 'moved',
+        *(JUDGED.values() if judged else ())],
         _with_rules(rows), [*notes, *_training_notes(runs, first), *corpus_notes(folder),
                             *lm_notes(folder)])
 
@@ -92,7 +103,7 @@ def _with_rules(rows):
     return [rows[0], None, *attacks, *([None, *controls] if controls else [])]
 
 
-def _training_notes(runs, measured, ignored=('spgd_directions',)):
+def _training_notes(runs, measured, ignored=('spgd_directions', 'class_lm')):
     """Every setting in which an attack differs from the one that its method was trained with.
 
     Args:
@@ -125,11 +136,69 @@ def _old_settings(measured, row):
     return {flag: value for flag, value in known.items() if flag in used}
 
 
+def label_invariance(folder):
+    """What an independent judge and WordNet say of the texts of Table 1. None where no judge was
+    asked."""
+    measured = {seed: content for seed, content in perplexities(folder, 'perplexity').items()
+                if content.get('judge')}
+    if not measured:
+        return None
+    first = next(iter(measured.values()))
+    rows = []
+    for method in (row['method'] for row in first['rows'] if row['method'] != 'none'):
+        by_seed = [row['scores'] for content in measured.values() for row in content['rows']
+                   if row['method'] == method]
+        rows.append([attack_title(method), *(
+            Spread.of([scores[reading].get(name) for scores in by_seed], 1)
+            for reading in ('nearest', 'direction')
+            for name in ('flipped', 'judge_changed', 'judge_changed_random', 'antonyms',
+                         'synonyms'))])
+    accuracy = Spread.of([content['judge']['accuracy'] for content in measured.values()])
+    notes = [
+        'In per cent, mean ± sd over seeds (n). Flipped: predictions of the classifier on the '
+        'discrete text; judged: reviews whose label changes for an independent judge, '
+        'naive-Bayes-weighted n-grams that know no embeddings; chance: the same after random '
+        'neighbour swaps of as many words; antonyms, synonyms: share of the swaps, by WordNet.',
+        f'The judge is right on {Number(accuracy.mean)} % of the clean reviews.']
+    if not first['judge']['wordnet']:
+        notes.append('No WordNet database was found, so antonyms and synonyms were not counted.')
+    return Table('label_invariance', 'Label invariance of the texts of Table 1 (%)', [
+        'Attack', *(f'{title}, {reading}' for reading in ('nearest', 'direction') for title in (
+            'flipped', 'judged', 'chance', 'antonyms', 'synonyms'))], rows, notes)
+
+
+def class_lm_table(folder):
+    """The class-conditional language model, and how large both terms of its attacks are. None
+    where there is none."""
+    found = results.class_lm(folder)
+    if found is None:
+        return None
+    rows = []
+    for split, values in found['classes'].items():
+        if values['bayes_accuracy'] is not None:
+            rows += [[f'perplexity given the class, {split}', Number(values['perplexity'])],
+                     *([f'perplexity of {name}, {split}', Number(value)]
+                       for name, value in values['perplexity_per_class'].items()),
+                     [f'Bayes decision right (%), {split}', Number(values['bayes_accuracy'])]]
+    measured = perplexities(folder, 'perplexity')
+    for method in METHODS:
+        norms = [row['gradient_norms'] for content in measured.values() for row in content['rows']
+                 if row['method'] == method and row.get('gradient_norms')]
+        if norms:
+            rows += [None, *([f'{attack_title(method)}: norm of the gradient of {title}',
+                              Spread.of([norm[name] for norm in norms], 4)]
+                             for name, title in (('loss', '−log p(y|x)'),
+                                                 ('class_lm', 'λ log p(x|y)')))]
+    return Table('class_lm', 'The class-conditional language model', ['', 'ours'], rows, [
+        'Bayes decision: the class of higher p(x|y), equal priors. Norms: mean over reviews of the '
+        'gradients that are added, before normalising; over seeds mean ± sd (n).'])
+
+
 def equal_strength(folder):
     """The gap at equal shares of flipped predictions, since one ε per method compares attacks
     of different strength. None where no sweep was run."""
-    sweeps = {'own classifiers': _perplexities(folder, 'perplexity_sweep'),
-              'one classifier': _perplexities(folder, 'perplexity_common_sweep')}
+    sweeps = {'own classifiers': perplexities(folder, 'perplexity_sweep'),
+              'one classifier': perplexities(folder, 'perplexity_common_sweep')}
     rows, rates, n_reviews, notes = [], (), 0, []
     runs = results.find(folder)
     for victims, measured in sweeps.items():
@@ -140,7 +209,7 @@ def equal_strength(folder):
         first = next(iter(measured.values()))
         n_reviews = first['n_reviews']
         notes += [f'{victims.capitalize()}: {note}' for note in _training_notes(
-            runs, first, ('spgd_directions', 'xi_var'))]
+            runs, first, ('spgd_directions', 'class_lm', 'xi_var'))]
         if rows:
             rows.append(None)
         for method, at_rate in by_seed[0].items():
@@ -152,14 +221,41 @@ def equal_strength(folder):
         return None
     return Table('equal_strength', 'Perplexity gap (continuous) at equal strength', [
         'Attack', *(f'{rate} % flipped' for rate in rates)], rows, [
-        'The gap at the ε that flips this share of predictions, interpolated between the values '
-        f'tried, on {n_reviews:,} reviews. Mean ± sd over the seeds (n) that reach it; – where '
-        'none does.',
-        'Own classifiers: each attack on one trained with that method, the controls on AdvT\'s. '
-        'One classifier: all attacks on the pretrained one.', *notes])
+        f'The gap at the ε{" (HotFlip: the budget)" if _hosts(first) else ""} that flips this '
+        f'share of predictions, interpolated between the values tried, on {n_reviews:,} reviews. '
+        'Mean ± sd over the seeds (n) that reach it; – where none does.',
+        'Own classifiers: each attack on one trained with that method, the controls on AdvT\'s'
+        f'{_hosts(first)}. One classifier: all attacks on the pretrained one.', *notes])
 
 
-def _perplexities(folder, kind):
+def _hosts(measured):
+    """For a note: whose classifiers attacks by swaps are on, if there are any."""
+    swaps = any(METHODS[row['method']].swaps for row in measured['rows'])
+    return ', HotFlip on SPGD\'s' if swaps else ''
+
+
+def labels_at_equal_strength(folder):
+    """What the judge and WordNet say at equal strength, all attacks on one classifier. None where
+    they were not asked."""
+    by_seed = [content['judged_at_flip_rate']['nearest'] for content in
+               perplexities(folder, 'perplexity_common_sweep').values()
+               if content.get('judged_at_flip_rate')]
+    if not by_seed:
+        return None
+    first = by_seed[0]['judge_changed']
+    rates = list(next(iter(first.values())))
+    rows = [[attack_title(method), *(
+        Spread.of([values[name].get(method, {}).get(rate) for values in by_seed], 1)
+        for name in JUDGED for rate in rates)] for method in first]
+    return Table('labels_at_equal_strength', 'Labels at equal strength, one classifier (%)', [
+        'Attack', *(f'{title}, {rate} %' for title in JUDGED.values() for rate in rates)], rows, [
+        'All attacks on the pretrained classifier, read as nearest words, at the strength at which '
+        'it changes its mind about this share of the texts, interpolated between the strengths '
+        'tried. Judged, chance, antonyms: as in the table of label invariance. Mean ± sd over the '
+        'seeds (n) that reach it; – where none does.'])
+
+
+def perplexities(folder, kind):
     """`{seed: perplexity.json}` of all such runs in a folder."""
     found = {}
     for path in sorted(glob.glob(os.path.join(glob.escape(folder), f'{kind}_seed*'))):
@@ -260,7 +356,7 @@ def significance_table(folder):
     """Differences between methods, on the saved predictions of the test reviews. None where no
     two methods can be compared."""
     runs = results.find(folder)
-    rows = []
+    rows, p_values = [], []
     for a, b in PAIRS:
         if a not in runs or b not in runs:
             continue
@@ -279,17 +375,19 @@ def significance_table(folder):
                                                  results.best(runs[b]).correct)
         rows.append([f'{a} − {b}', Spread.of(per_seed, signed=True),
                      f'[{Number(low, signed=True)}, {Number(high, signed=True)}]',
-                     Number(only_a, 0), Number(only_b, 0),
-                     _p_value(significance.mcnemar(only_a, only_b))])
+                     Number(only_a, 0), Number(only_b, 0)])
+        p_values.append(significance.mcnemar(only_a, only_b))
     if not rows:
         return None
+    for row, p, corrected in zip(rows, p_values, significance.holm(p_values)):
+        row += [_p_value(p), _p_value(corrected)]
     notes = ['Points of test accuracy. Mean and sd are over seeds that both have; the interval '
              'resamples the test reviews (10,000 times) and takes the seeds as they are, so it '
              'does not include the spread between seeds.',
              "McNemar's exact test compares the best run of each, as in Table 3: reviews that only "
-             'one of them got right.']
+             f'one of them got right. p (Holm) is corrected for the {len(rows)} comparisons.']
     return Table('significance', 'Differences in test accuracy (points)', [
-        'A − B', 'mean ± sd (n)', '95 % interval', 'only A right', 'only B right', 'p'],
+        'A − B', 'mean ± sd (n)', '95 % interval', 'only A right', 'only B right', 'p', 'p (Holm)'],
         rows, notes)
 
 
@@ -301,6 +399,79 @@ def paired_runs(runs_a, runs_b):
 
 def _p_value(p):
     return '< 0.0001' if p < 0.0001 else f'{p:.4f}'
+
+
+# Table 4 ------------------------------------------------------------------------------------
+
+ATTACK_COLUMNS = {
+    'spgd_direction': 'SPGD, direction', 'spgd_nearest': 'SPGD, nearest',
+    'adv_direction': 'AdvT, direction', 'adv_nearest': 'AdvT, nearest', 'hotflip': 'HotFlip',
+    'hotflip_greedy': 'greedy'}
+KINDS = {'own': 'attacked itself', 'transferred': 'attacks of the pretrained one'}
+
+
+def table4(folder):
+    """Accuracy of all classifiers under attack."""
+    measured = results.robustness(folder)
+    if not measured:
+        raise NoResultsError(f'no Table 4 in {folder}: run table4.sh first')
+    rows, first = [], next(iter(next(iter(measured.values())).values()))
+    for kind, title in KINDS.items():
+        rows += [None] if rows else []
+        for method, by_seed in measured.items():
+            found = [run.result for run in by_seed.values() if kind in run.result]
+            if found:
+                rows.append([
+                    f'{classifier_title(method)}, {title}',
+                    Spread.of([result['clean'] for result in found]),
+                    *(Spread.of([result[kind][name] for result in found])
+                      for name in ATTACK_COLUMNS),
+                    Spread.of([result['median_swaps'] for result in found], 1)
+                    if kind == 'own' else MISSING])
+    attack = first.result['settings']['own']
+    notes = [
+        f'Accuracy in per cent on {first.result["n_reviews"]:,} random {first.result["split"]} '
+        'reviews, mean ± sd over seeds (n). Direction: each moved word becomes the neighbour it '
+        'moved towards; nearest: the word nearest to its vector. HotFlip swaps '
+        f'{100 * (1 - attack["hotflip"]["sparsity"]):g} % of the words at once; greedy swaps one '
+        'word at a time, up to as many, until the prediction changes; swaps: their median number '
+        'over all reviews, 0 where the prediction was wrong already.',
+        f'All classifiers are attacked with ε = {attack["adv"]["xi_var"]:g} (AdvT) and '
+        f'{attack["spgd"]["xi_var"]:g} (SPGD), K = {attack["spgd"]["nn_k"]}, σ = '
+        f'{attack["spgd"]["sparsity"]:g}.']
+    return Table('table4', 'Table 4: accuracy under attack (%)', [
+        'Model', 'clean', *ATTACK_COLUMNS.values(), 'swaps'], rows,
+        [*notes, *corpus_notes(folder)])
+
+
+def table4_differences(folder):
+    """Differences of accuracy under attack, review by review. None where no two classifiers can be
+    compared."""
+    measured = results.robustness(folder)
+    rows = []
+    for kind, title in KINDS.items():
+        names = ['clean', *(f'{kind}_{name}' for name in ATTACK_COLUMNS)]
+        block = []
+        for a, b in PAIRS:
+            seeds = [seed for seed in measured.get(a, {}) if seed in measured.get(b, {})]
+            if not seeds or not all(f'{kind}_hotflip' in measured[method][seed].right
+                                    for method in (a, b) for seed in seeds):
+                continue
+            block.append([f'{a} − {b}, {title}'])
+            for name in names:
+                difference = np.mean([measured[a][seed].right[name].astype(float)
+                                      - measured[b][seed].right[name] for seed in seeds], axis=0)
+                low, high = significance.paired_bootstrap(100 * difference)
+                block[-1].append(f'{Number(100 * difference.mean(), 1, True)} '
+                                 f'[{Number(low, 1, True)}, {Number(high, 1, True)}]')
+        rows += [*([None] if rows and block else []), *block]
+    if not rows:
+        return None
+    return Table('table4_differences', 'Differences in accuracy under attack (points)', [
+        'A − B', 'clean', *ATTACK_COLUMNS.values()], rows, [
+        'Mean over the seeds that both have, with the 95 % interval of a bootstrap over the '
+        'reviews (10,000 times), which are the same for both; it does not include the spread '
+        'between seeds.'])
 
 
 # Footnotes ----------------------------------------------------------------------------------

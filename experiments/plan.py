@@ -3,7 +3,9 @@
     experiments/data/<dataset>/          the corpus
     experiments/runs/<preset>/
         lm_seed1/, adv_seed1/, …         folders of training runs
+        class_lm_seed1/                  the class-conditional language model
         perplexity_seed1/, …             Table 1's numbers
+        robustness_adv_seed1/, …         Table 4's numbers
         analysis_seed1/, figures/        perturbation records; pictures and the report
         table2/                          Table 2's numbers
         jobs/<job>.{json,txt}            command, inputs and times; what the command printed
@@ -112,15 +114,33 @@ def lm_job(preset, places, seed):
                                    'out': places.run(name)})
     flags = pretrain.parse(arguments)
     return Job(name, places.run(name), ('-m', 'lm.pretrain', *arguments, *places.device),
-               needs=('data',), outputs=(RESULT, MODEL), settings=vars(flags), trains='lm',
-               epochs=flags.epoch, weight=15 * flags.epoch)
+               needs=('data',), outputs=(RESULT, MODEL), settings=settings.describe(flags),
+               trains='lm', epochs=flags.epoch, weight=15 * flags.epoch)
+
+
+def class_lm_job(preset, places):
+    """The class-conditional language model, which starts from the plain one."""
+    lm = lm_job(preset, places, preset.lm_seed)
+    name = run_name('class_lm', preset.lm_seed)
+    # It must read what the plain model reads, whether that is trained already or not.
+    data_flags = {flag: lm.settings[flag] for flag in settings.DATA}
+    arguments = presets.arguments({
+        **preset.merged('lm', 'class_lm'), **data_flags, 'random-seed': preset.lm_seed,
+        'class_conditional': 1, 'init': places.model(lm.name), 'data_dir': places.data,
+        'out': places.run(name)})
+    flags = pretrain.parse(arguments)
+    return Job(name, places.run(name), ('-m', 'lm.pretrain', *arguments, *places.device),
+               needs=('data', lm.name), outputs=(RESULT, MODEL), settings=settings.describe(flags),
+               trains='lm', epochs=flags.epoch, weight=5 * flags.epoch)
 
 
 def classifier_arguments(preset, method, seed):
-    flags = {**preset.merged('train', method), 'method': METHODS[method].trained_by,
-             'random_seed': seed}
+    row = METHODS[method]
+    # With a guide, a method is trained as without one.
+    sections = ('train', *[row.trained_by] * row.needs_guide, method)
+    flags = {**preset.merged(*sections), 'method': row.trained_by, 'random_seed': seed}
     # [train] is for all methods: each takes what concerns it.
-    for name in settings.unused(flags, [METHODS[METHODS[method].trained_by]]):
+    for name in settings.unused(flags, [METHODS[row.trained_by]]):
         del flags[name]
     return presets.arguments(flags)
 
@@ -140,13 +160,17 @@ def classifier_job(preset, places, method, seed, name=None, folder=None):
     lm = run_name('lm', preset.lm_seed)
     row = METHODS[method]
     start = ('--pretrained_model', places.model(lm)) if row.starts_from_lm else ()
+    class_lm = run_name('class_lm', preset.lm_seed)
+    guide = ('--class_lm', places.model(class_lm)) if row.needs_guide else ()
     arguments = (*classifier_arguments(preset, method, seed), '--data_dir', places.data, *start,
-                 '--out', folder)
+                 *guide, '--out', folder)
     flags = train.parse(arguments)
-    passes = 2.7 if row.attack else 1  # measured: the cost of a step relative to a baseline's
+    # Measured: the cost of a step relative to a baseline's.
+    passes = 4 if guide else 2.7 if row.attack else 1
     return Job(name, folder, ('-m', 'interpretable_adv.train', *arguments, *places.device),
-               needs=('data', lm) if start else ('data',), outputs=(RESULT, MODEL),
-               settings=vars(flags), trains='classifier', epochs=flags.n_epoch,
+               needs=('data', *[lm] * bool(start), *[class_lm] * bool(guide)),
+               outputs=(RESULT, MODEL),
+               settings=settings.describe(flags), trains='classifier', epochs=flags.n_epoch,
                trials=trials, weight=2 * passes * flags.n_epoch)
 
 
@@ -169,15 +193,53 @@ def perplexity_job(preset, places, seed, common=False, sweep=False):
     name = run_name('_'.join(['perplexity', *['common'] * common, *['sweep'] * sweep]), seed)
     lm = run_name('lm', preset.lm_seed)
     victims, models = _victims(preset, places, seed, common)
-    flags = presets.arguments(preset.merged('perplexity', *['sweep'] * sweep))
     attackers = attacks_of(preset)
+    measured = ['none', *attackers, *methods.controls(attackers), *methods.swapping(attackers)]
+    flags = [*presets.arguments(preset.merged('perplexity', *['sweep'] * sweep)), '--methods',
+             ','.join(measured)]
+    guided = [method for method in attackers if METHODS[method].needs_guide]
+    class_lm = run_name('class_lm', preset.lm_seed)
+    if guided:
+        flags += ['--class_lm', ','.join(f'{method}={places.model(class_lm)}' for method in guided),
+                  '--class_lm_weight', f'{guide_weight(preset, guided[0]):g}']
     return Job(name, places.run(name), (
         '-m', 'lm.perplexity', '--lm', places.model(lm), '--model', models, '--data_dir',
-        places.data, '--methods', ','.join(['none', *attackers, *methods.controls(attackers)]),
-        *flags, '--json', os.path.join(places.run(name), 'perplexity.json'), '--csv',
+        places.data, *flags, '--json', os.path.join(places.run(name), 'perplexity.json'), '--csv',
         os.path.join(places.run(name), 'reviews.csv'), *places.device),
-        needs=(lm, *victims), outputs=('perplexity.json',), settings={'flags': flags},
-        weight=20 if sweep else 5)
+        needs=(lm, *victims, *[class_lm] * bool(guided)), outputs=('perplexity.json',),
+        settings={'flags': flags}, weight=20 if sweep else 5)
+
+
+def guide_weight(preset, method):
+    """λ that a method is trained with."""
+    return classifier_settings(preset, method, preset.lm_seed).class_lm_weight
+
+
+def robustness_job(preset, places, method, seed):
+    """Table 4: one classifier under attacks on itself, and on the pretrained one."""
+    run, source = run_name(method, seed), run_name('pretrained', seed)
+    name = run_name(f'robustness_{method}', seed)
+    flags = presets.arguments(preset['robustness'])
+    transferred = 'pretrained' in preset.methods
+    return Job(name, places.run(name), (
+        '-m', 'interpretable_adv.robustness', '--model', places.model(run), *(
+            ('--source', places.model(source)) if transferred else ()), '--data_dir', places.data,
+        *flags, '--json', os.path.join(places.run(name), 'robustness.json'), '--csv',
+        os.path.join(places.run(name), 'reviews.csv'), *places.device),
+        needs=tuple(dict.fromkeys([run, *[source] * transferred])),
+        outputs=('robustness.json', 'reviews.csv'),
+        settings={'flags': flags, 'transferred': transferred}, weight=4)
+
+
+def label_invariance_job(places, seeds):
+    """The picture of the sweeps on one classifier, as a judge and WordNet see them."""
+    names = [run_name('perplexity_common_sweep', seed) for seed in seeds]
+    return Job('label_invariance', places.run('figures'), (
+        '-m', 'figures.label_invariance', '--perplexity',
+        *(os.path.join(places.run(name), 'perplexity.json') for name in names),
+        '--out', places.run('figures')),
+        needs=tuple(names), outputs=('label_invariance.png', 'label_invariance.pdf'),
+        settings={'perplexities': names})
 
 
 def analysis_job(preset, places, seed):
@@ -252,6 +314,7 @@ def table1(preset, places, seeds):
     one classifier for all methods."""
     jobs = [data_job(preset, places), table2_job(preset, places),
             lm_job(preset, places, preset.lm_seed)]
+    jobs += guides_of(preset, places)
     for seed in seeds:
         jobs += [classifier_job(preset, places, method, seed) for method in attacks_of(preset)]
         jobs.append(perplexity_job(preset, places, seed))
@@ -260,7 +323,15 @@ def table1(preset, places, seeds):
         if 'pretrained' in preset.methods:
             jobs += [classifier_job(preset, places, 'pretrained', seed),
                      perplexity_job(preset, places, seed, common=True, sweep=True)]
+    if preset['sweep'] and 'pretrained' in preset.methods:
+        jobs.append(label_invariance_job(places, seeds))
     return jobs
+
+
+def guides_of(preset, places):
+    """The class-conditional language model, if a method needs it."""
+    needed = any(METHODS[method].needs_guide for method in preset.methods)
+    return [class_lm_job(preset, places)] if needed else []
 
 
 def table2(preset, places, seeds):
@@ -271,6 +342,7 @@ def table3(preset, places, seeds):
     jobs = table2(preset, places, seeds)
     if set(preset.methods) - {'baseline'}:
         jobs.append(lm_job(preset, places, preset.lm_seed))
+    jobs += guides_of(preset, places)
     for seed in seeds:
         for method in preset.methods:
             jobs += [classifier_job(preset, places, method, seed),
@@ -278,11 +350,18 @@ def table3(preset, places, seeds):
     return jobs
 
 
+def table4(preset, places, seeds):
+    """Accuracy under attack of all classifiers, on the same reviews with the same settings."""
+    jobs = table3(preset, places, seeds)
+    return [*jobs, *(robustness_job(preset, places, method, seed)
+                     for seed in seeds for method in preset.methods)]
+
+
 def figures(preset, places, seeds):
     """Figure 1; heatmaps and report of the first seed; for all seeds the curves of the trainings,
     and perplexity gap against accuracy."""
     jobs = [figure1_job(places), data_job(preset, places),
-            lm_job(preset, places, preset.lm_seed)]
+            lm_job(preset, places, preset.lm_seed), *guides_of(preset, places)]
     jobs += [classifier_job(preset, places, method, seed)
              for seed in seeds for method in preset.methods]
     jobs += [perplexity_job(preset, places, seed) for seed in seeds]

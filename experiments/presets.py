@@ -4,10 +4,12 @@ A section holds flags of one command, written as that command takes them:
 
     [plan]         corpus, seeds and methods of the experiment
     [lm]           python -m lm.pretrain
+    [class_lm]     the same for the class-conditional model; wins over [lm]
     [train]        python -m interpretable_adv.train, every classifier
     [adv], …       the same, one method only; wins over [train]
     [perplexity]   python -m lm.perplexity
     [sweep]        the same at many step sizes; wins over [perplexity]
+    [robustness]   python -m interpretable_adv.robustness
     [analysis]     python -m interpretable_adv.analysis
     [visualize]    python -m interpretable_adv.visualize
     [grid_search]  values to try, e.g. `adv.xi_var = 1 2 5`
@@ -31,8 +33,8 @@ PLAN = {'dataset': 'toy', 'seeds': '1', 'lm_seed': '1', 'methods': ' '.join(pape
 
 def sections():
     """The sections that a preset may have."""
-    return ('plan', 'lm', 'train', *methods.classifiers(), 'perplexity', 'sweep', 'analysis',
-            'visualize', 'grid_search')
+    return ('plan', 'lm', 'class_lm', 'train', *methods.classifiers(), 'perplexity', 'sweep',
+            'robustness', 'analysis', 'visualize', 'grid_search')
 
 
 class Preset:

@@ -116,6 +116,47 @@ def _refuse_mixture(runs):
                             f'({reason}): delete the older one')
 
 
+@dataclasses.dataclass(frozen=True)
+class Robustness:
+    """A classifier under attack: `robustness.json`, and whether each review is right."""
+    folder: str
+    result: dict
+
+    @functools.cached_property
+    def right(self):
+        """`{column: boolean (reviews,)}` of its `reviews.csv`."""
+        for ending, opener in (('.csv', open), ('.csv.gz', gzip.open)):
+            path = os.path.join(self.folder, 'reviews' + ending)
+            if os.path.exists(path):
+                with opener(path, 'rt', encoding='utf-8', newline='') as stream:
+                    names, *rows = csv.reader(stream)
+                values = np.array(rows, int).reshape(-1, len(names)).T
+                return {name: column == 1 for name, column in zip(names, values)
+                        if name not in ('index', 'label', 'swaps')}
+        raise UserError(f'{self.folder} has no reviews.csv: run table4.sh again')
+
+
+def robustness(folder):
+    """Table 4's measurements in a folder: `{method: {seed: Robustness}}`."""
+    found = {}
+    for path in sorted(glob.glob(os.path.join(glob.escape(folder), 'robustness_*_seed*'))):
+        match = re.fullmatch(r'robustness_(.+)_seed(\d+)', os.path.basename(path))
+        result = state.read_json(os.path.join(path, 'robustness.json'))
+        if match and match[1] in methods.classifiers() and result:
+            found.setdefault(match[1], {})[int(match[2])] = Robustness(path, result)
+    return {method: dict(sorted(found[method].items())) for method in methods.classifiers()
+            if method in found}
+
+
+def class_lm(folder):
+    """result.json of the class-conditional language model in a folder of runs, or None."""
+    for path in sorted(glob.glob(os.path.join(glob.escape(folder), 'class_lm_seed*'))):
+        result = state.read_json(os.path.join(path, RESULT))
+        if result:
+            return result
+    return None
+
+
 def language_model(folder):
     """result.json and args.json of the language model in a folder of runs, or None."""
     for path in sorted(glob.glob(os.path.join(glob.escape(folder), 'lm_seed*'))):

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What table1.sh, table2.sh, table3.sh, figures.sh, grid_search.sh and reproduce.sh share: makes the
+# What table1.sh … table4.sh, figures.sh, grid_search.sh and reproduce.sh share: makes the
 # environment if it is missing, then runs `python -m experiments` with the arguments given.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

@@ -32,6 +32,18 @@ def mcnemar(only_a, only_b):
     return min(1.0, 2 * math.exp(log_term) * total)
 
 
+def holm(p_values):
+    """Holm's step-down correction of several p-values, in their order.
+
+    The k-th smallest of m is multiplied by m − k + 1 and is at least its predecessor: below α they
+    bound by α the probability that any of the m null hypotheses is rejected wrongly.
+    """
+    order = np.argsort(p_values, kind='stable')
+    factors = len(order) - np.arange(len(order))
+    corrected = np.minimum(1, np.maximum.accumulate(np.asarray(p_values, float)[order] * factors))
+    return corrected[np.argsort(order)].tolist()
+
+
 def paired_bootstrap(difference, samples=10000, level=0.95, seed=0):
     """Percentile interval of the mean of `difference` over resampled reviews.
 

@@ -19,8 +19,9 @@ NEW, RESUME, DONE, CHANGED = 'new', 'resume', 'done', 'changed'
 
 # Settings of a training that its result does not depend on, or that are told by the inputs.
 OF_CORPUS = ('vocab_sha256', *data.DESCRIPTION)
-FREE = {'classifier': {*train.FREE_SETTINGS, 'resume', 'pretrained_model', *OF_CORPUS},
-        'lm': {*pretrain.FREE_SETTINGS, 'resume', *OF_CORPUS}}
+FREE = {'classifier': {*train.FREE_SETTINGS, 'resume', 'pretrained_model', 'class_lm',
+                       *OF_CORPUS},
+        'lm': {*pretrain.FREE_SETTINGS, 'resume', 'init', *OF_CORPUS}}
 EPOCHS = {'classifier': 'n_epoch', 'lm': 'epoch'}
 
 

@@ -23,6 +23,7 @@ from interpretable_adv.runs import devices, folder
 from interpretable_adv.runs.files import atomic_write
 from interpretable_adv.runs.progress import Counter
 from lm.evaluation import Scorer
+from lm.guide import find_guide
 from lm.nets import load_lm
 
 DEFAULT_METHODS = list(paper.GAP)
@@ -66,6 +67,7 @@ def make_parser():
     settings.add(group, 'epsilon', 'progress', 'device')
 
     settings.add(parser.add_argument_group('SPGD'), *settings.SPGD, 'use_spgd')
+    settings.add_class_lm(parser)
     settings.add_data(parser, lower=0)
     group = parser.add_upstream_group("upstream's flags")
     group.add_argument('--analysis_limit', '--limit', type=at_least(0), default=100,
@@ -160,8 +162,9 @@ class Tally:
         self.norm += sum(norms)
 
     def line(self, method, epsilon):
-        parts = [f'{method}: ε {epsilon:g}',
-                 f'{100 * self.flipped / self.reviews:.1f} % of predictions flipped']
+        strength = '' if epsilon is None else f'ε {epsilon:g}, '
+        flipped = 100 * self.flipped / self.reviews
+        parts = [f'{method}: {strength}{flipped:.1f} % of predictions flipped']
         if self.labeled:
             right, right_adv = (100 * count / self.labeled
                                 for count in (self.right, self.right_adv))
@@ -254,7 +257,8 @@ def main(argv=None):
     out = flags.out or flags.save_name + '.jsonl'
     attacks = settings.resolve_attacks(
         make_parser, argv, paths, settings.parse_epsilons(flags.epsilon, names), seed,
-        trained_epsilon=bool(flags.methods) or not (flags.use_adv or flags.use_semi_data))
+        trained_epsilon=bool(flags.methods) or not (flags.use_adv or flags.use_semi_data),
+        class_lms=settings.per_method(flags.class_lm, names, '--class_lm', required=False))
 
     chainer.set_debug(bool(flags.debug_mode))
     device = devices.choose(flags.gpu, flags.device)
@@ -274,7 +278,10 @@ def main(argv=None):
     chosen = choose_reviews(split.sequences, flags.analysis_limit, indices, flags.sample, seed)
 
     victims = {path: Victim.load(path, corpus, device) for path in dict.fromkeys(paths.values())}
-    adversaries = [Adversary(name, victims[paths[name]], attacks[name]) for name in names]
+    guides = {name: find_guide(attacks[name], corpus, victims[paths[name]].embeddings.shape[1],
+                               device) for name in names}
+    adversaries = [Adversary(name, victims[paths[name]], attacks[name], guides[name])
+                   for name in names]
     scorer = None
     if flags.lm:
         language_model = load_lm(flags.lm, corpus.words)
@@ -288,7 +295,7 @@ def main(argv=None):
     finally:
         progress.close()
     for adversary in adversaries:
-        print(tallies[adversary.method].line(adversary.method, adversary.settings.epsilon))
+        print(tallies[adversary.method].line(adversary.method, adversary.epsilon))
     if flags.export:
         print(f'{os.path.normpath(flags.export)}: {len(chosen) * len(names):,} adversarial texts')
     print(f'{os.path.normpath(out)}: {len(chosen):,} reviews, {len(names)} '

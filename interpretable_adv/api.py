@@ -126,7 +126,9 @@ class Model:
         self.path, self.run = path, settings.read_run(path)
         self.words, self.labels = reading.words, reading.label_names
         self.tokenizer, self.lower = reading.tokenizer, reading.lower
-        self.methods = [name for name in methods.attackers() if name != 'none']
+        # Methods that need another language model are the commands'.
+        self.methods = [name for name in methods.attackers()
+                        if name != 'none' and not methods.METHODS[name].needs_guide]
         self.has_lm = scorer is not None
         self._trained = {name: settings.trained_attack(name, self.run, path)
                          for name in self.methods}

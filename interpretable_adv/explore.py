@@ -71,7 +71,7 @@ class Explorer:
         methods = {}
         for name in model.methods:
             row, attack = METHODS[name], model.settings(name)
-            uses = [field for field in records.SETTINGS if field in ('epsilon', *row.settings)]
+            uses = [field for field in records.SETTINGS if field in row.all_settings]
             methods[name] = {'title': row.title, 'uses': uses,
                              **{field: getattr(attack, field) for field in uses}}
         return {

@@ -21,6 +21,8 @@ class AttackSettings:
     Attributes:
         k, k_offset: neighbours per word, and the rank of the first.
         limit_vocabulary: whether neighbours are words of labelled reviews only.
+        class_lm: path of a class-conditional language model that guides the attack; '': none.
+        class_lm_weight: λ, the weight of its log-likelihood.
         seed: of attacks that draw random numbers of their own.
     """
 
@@ -37,11 +39,19 @@ class AttackSettings:
     toward_only: bool = False
     rank: str = 'raw'
     directions: str = 'clean'
+    class_lm: str = ''
+    class_lm_weight: float = 1.0
     seed: int = 1234
+
+    @property
+    def budget(self) -> float:
+        """The share of the words that an attack may swap."""
+        return round(1 - self.sparsity, 6)
 
 
 SHARED = ('level', 'first_scale', 'mask_eos')  # settings of every attack
 OF_NEIGHBORS = ('k', 'k_offset', 'limit_vocabulary')  # settings of attacks that need neighbours
+OF_GUIDES = ('class_lm', 'class_lm_weight')  # settings of attacks that can be guided
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +68,12 @@ class Method:
         uses: settings of the attack, besides `SHARED` and those of neighbours.
         needs_neighbors: whether the attack takes a table of neighbours.
         virtual: whether it attacks the model's own output instead of the label.
+        swaps: whether it swaps words. Such an attack has neither ε nor the settings `SHARED`; its
+            strength is its budget, the share of words that it may swap.
+        guided: whether it can follow a class-conditional language model; `needs_guide`: whether it
+            must.
         control_of: the method whose classifier and settings a control borrows.
+        host: the method whose classifier and settings an attack borrows that has none of its own.
         borrows: settings that a control takes from another method, `{setting: method}`.
     """
 
@@ -73,13 +88,22 @@ class Method:
     uses: tuple[str, ...] = ()
     needs_neighbors: bool = False
     virtual: bool = False
+    swaps: bool = False
+    guided: bool = False
+    needs_guide: bool = False
     control_of: str | None = None
+    host: str | None = None
     borrows: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def epsilon(self) -> float | None:
         """The paper's ε."""
-        return paper.EPSILON.get(self.control_of or self.name)
+        return paper.EPSILON.get(self.control_of or self.trained_by or self.name)
+
+    @property
+    def lender(self) -> str | None:
+        """The method whose classifier and settings it borrows."""
+        return self.control_of or self.host
 
     @property
     def starts_from_lm(self) -> bool:
@@ -89,22 +113,34 @@ class Method:
     @property
     def settings(self) -> tuple[str, ...]:
         """Names of the `AttackSettings` that its attack depends on, besides ε."""
-        return (*SHARED, *(OF_NEIGHBORS if self.needs_neighbors else ()), *self.uses)
+        return (*(() if self.swaps else SHARED), *(OF_NEIGHBORS if self.needs_neighbors else ()),
+                *self.uses, *(OF_GUIDES if self.guided else ()))
+
+    @property
+    def all_settings(self) -> tuple[str, ...]:
+        """The same with ε, where it has one."""
+        return self.settings if self.swaps else ('epsilon', *self.settings)
 
     def build_attack(self, settings: AttackSettings, neighbors: Any = None,
-                     noise: Callable[[Any, tuple], Array] | None = None) -> Any:
+                     noise: Callable[[Any, tuple], Array] | None = None,
+                     guide: attacks.Guide | None = None) -> Any:
         """The attack that the settings describe.
 
         Args:
             neighbors: table of neighbour ids, for methods that need one.
-            noise: see `attacks.AdvT`.
+            noise, guide: see `attacks.AdvT`.
         """
         assert self.attack is not None, f'{self.name} has no attack'
-        options = {name: getattr(settings, name) for name in (*SHARED, *self.uses)}
+        options = {name: getattr(settings, name) for name in self.uses}
         if self.needs_neighbors:
             options['neighbors'] = neighbors
         if self.virtual:
             options.update(virtual=True, noise=noise)
+        if self.guided:
+            options['guide'] = guide
+        if self.swaps:
+            return self.attack(**options)
+        options.update((name, getattr(settings, name)) for name in SHARED)
         return self.attack(settings.epsilon, **options)
 
 
@@ -116,12 +152,15 @@ METHODS: dict[str, Method] = {row.name: row for row in (
            updater=updaters.BaselineUpdater),
     Method('pretrained', 'Pretrained', '#000000', '^', trained_by='baseline'),
     Method('adv', 'AdvT-Text', '#0072b2', 'o', trained_by='adv', switches=(1, 0, 0, 0),
-           updater=updaters.AdversarialUpdater, attack=attacks.AdvT),
+           updater=updaters.AdversarialUpdater, attack=attacks.AdvT, guided=True),
     Method('iadv', 'iAdvT-Text', '#e69f00', 's', trained_by='iadv', switches=(1, 1, 0, 0),
            updater=updaters.AdversarialUpdater, attack=attacks.IAdvT, needs_neighbors=True),
     Method('spgd', 'SPGD', '#009e73', 'D', trained_by='spgd', switches=(1, 0, 0, 1),
            updater=updaters.SPGDUpdater, attack=attacks.SPGD, uses=SPGD_USES,
-           needs_neighbors=True),
+           needs_neighbors=True, guided=True),
+    Method('spgd_lm', 'SPGD with class-conditional LM', '#117733', 'p', trained_by='spgd',
+           updater=updaters.SPGDUpdater, attack=attacks.SPGD, uses=SPGD_USES,
+           needs_neighbors=True, guided=True, needs_guide=True, host='spgd'),
     Method('vat', 'VAT-Text', '#cc79a7', 'P', trained_by='vat', switches=(0, 0, 1, 0),
            updater=updaters.VirtualUpdater, attack=attacks.AdvT, virtual=True),
     Method('ivat', 'iVAT-Text', '#d55e00', 'X', trained_by='ivat', switches=(0, 1, 1, 0),
@@ -129,9 +168,13 @@ METHODS: dict[str, Method] = {row.name: row for row in (
            virtual=True),
     Method('none', 'None (ground-truth corpus)', '#bbbbbb', '.', attack=attacks.NoAttack),
     Method('adv_sparse', 'AdvT-Text, sparsified', '#56b4e9', '<', attack=attacks.SparseAdvT,
-           uses=('sparsity',), control_of='adv', borrows={'sparsity': 'spgd'}),
+           uses=('sparsity',), control_of='adv', borrows={'sparsity': 'spgd'}, guided=True),
     Method('random', "Random, AdvT-Text's norms", '#999999', '>', attack=attacks.RandomDirections,
-           uses=('seed',), control_of='adv'),
+           uses=('seed',), control_of='adv', guided=True),
+    Method('hotflip', 'HotFlip', '#882255', '*', attack=attacks.HotFlip, uses=('sparsity',),
+           needs_neighbors=True, swaps=True, guided=True, host='spgd'),
+    Method('hotflip_greedy', 'HotFlip, greedy', '#aa4499', 'h', attack=attacks.GreedyHotFlip,
+           uses=('sparsity',), needs_neighbors=True, swaps=True, guided=True, host='spgd'),
 )}
 
 
@@ -154,6 +197,11 @@ def controls(methods: Sequence[str]) -> list[str]:
     """The controls that accompany these methods."""
     return [name for name, row in METHODS.items()
             if row.control_of is not None and row.control_of in methods]
+
+
+def swapping(methods: Sequence[str]) -> list[str]:
+    """The attacks by swaps that accompany these methods."""
+    return [name for name, row in METHODS.items() if row.swaps and row.host in methods]
 
 
 def by_switches(switches: tuple[int, ...]) -> list[Method] | None:

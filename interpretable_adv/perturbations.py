@@ -213,14 +213,19 @@ def kept_positions(raw: Array, lengths: Lengths, sparsity: float) -> Array:
     """
     if not 0 <= sparsity <= 1:
         raise ValueError(f'sparsity is a share between 0 and 1, not {sparsity}')
-    xp = backend.get_array_module(raw)
-    # Sorted by review, then by falling norm, then by position (the last key counts most).
+    return largest(_sum_of_squares(raw)[:, 0], lengths, n_kept(lengths, sparsity))
+
+
+def largest(scores: Array, lengths: Lengths, counts: np.ndarray) -> Array:
+    """Positions, rising, of each review's `counts` words of largest score `(N,)`; ties go to the
+    earlier word."""
+    xp = backend.get_array_module(scores)
+    # Sorted by review, then by falling score, then by position (the last key counts most).
     order = xp.lexsort(xp.stack([
-        xp.arange(len(raw), dtype='d'), -_sum_of_squares(raw)[:, 0].astype('d'),
+        xp.arange(len(scores), dtype='d'), -scores.astype('d'),
         _review_of_word(xp, lengths).astype('d')]))
     starts = np.cumsum(lengths) - lengths
-    first = np.concatenate([np.arange(start, start + n)
-                            for start, n in zip(starts, n_kept(lengths, sparsity))])
+    first = np.concatenate([np.arange(start, start + n) for start, n in zip(starts, counts)])
     return xp.sort(order[xp.asarray(first)])
 
 
@@ -279,3 +284,42 @@ def spgd(raw: Array, directions: Directions, lengths: Lengths, sparsity: float,
     if callable(directions):
         chosen[stays] = -1
     return perturbation, chosen
+
+
+# HotFlip ------------------------------------------------------------------------------------
+
+def swap_gains(gradient: Array, words: Array, neighbors: Array) -> Array:
+    """By how much the loss rises, to first order, when a word becomes a neighbour::
+
+        (e_k − e_i) · g_i
+
+    Args:
+        gradient: of the loss with respect to the words' vectors, `(N, D)`.
+        words: embeddings `(N, D)`.
+        neighbors: embeddings `(N, K, D)`.
+
+    Returns:
+        `(N, K)`.
+    """
+    return products.dots(neighbors - words[:, None], gradient)
+
+
+def hotflip(gains: Array, lengths: Lengths, counts: np.ndarray) -> Array:
+    """HotFlip's choice: per review the words of largest best gain, if that gain is positive.
+
+    Args:
+        gains: `(N, K)`, as of `swap_gains`; −∞ for swaps that are not allowed.
+        counts: how many words of each review may be swapped, on the host; see `n_kept`.
+
+    Returns:
+        Which neighbour each word becomes `(N,)`, −1 where it stays. Ties go to the earlier word
+        and to the nearer neighbour.
+    """
+    xp = backend.get_array_module(gains)
+    words = xp.arange(len(gains))
+    neighbor = gains.argmax(axis=1)
+    gain = gains[words, neighbor]
+    chosen = xp.full(len(gains), -1, np.int64)
+    best = largest(gain, lengths, counts)
+    chosen[best] = xp.where(gain[best] > 0, neighbor[best], -1)
+    return chosen

@@ -144,6 +144,9 @@ FLAGS: dict[str, dict[str, Any]] = {
     'spgd_directions': _choice(('clean', 'dropout'), 'clean',
                                'directions between clean word vectors or ones with dropout'),
     'mask_eos': _own_switch("never perturb a review's end, in any method"),
+    'class_lm': _text('a class-conditional language model: attacks follow −log p(y|x) + λ log '
+                      'p(x|y)', default='', metavar='LM'),
+    'class_lm_weight': _number(AMOUNT, 1.0, 'λ of --class_lm; 0: without it', metavar='LAMBDA'),
     'epsilon': _text('ε, one for all methods or adv=5,iadv=15,… (default: what the classifier was '
                      "trained with, else the paper's)", default='', metavar='E'),
 
@@ -167,6 +170,10 @@ FLAGS: dict[str, dict[str, Any]] = {
                    metavar='FILE'),
     'use-full-vocab': _action('all training words, as --min_count 0'),
     'test': _action('quick trial on the first 20 reviews of each split'),
+    'class_conditional': _own_switch('train p(x|y) on the labelled training reviews, starting from '
+                                     '--init'),
+    'init': _text('the language model that --class_conditional starts from; its sizes and, unless '
+                  'given, its data flags count', default='', metavar='LM'),
     'bproplen': _number(BATCH, 35, 'words per window, over which gradients flow', '-l'),
     'epoch': _number(SIZE, 50, 'epochs', '-e'),
     'gradclip': _number(NORM, 5, 'largest norm of the gradient', '-c'),
@@ -200,8 +207,13 @@ ATTACK = {
     'mask_eos': 'mask_eos', 'k': 'nn_k', 'k_offset': 'nn_k_offset',
     'limit_vocabulary': 'use_limit_vocab', 'sparsity': 'sparsity', 'iterations': 'spgd_iters',
     'step': 'spgd_step', 'toward_only': 'spgd_toward_only', 'rank': 'sparsity_rank',
-    'directions': 'spgd_directions',
+    'directions': 'spgd_directions', 'class_lm': 'class_lm',
+    'class_lm_weight': 'class_lm_weight',
 }
+CLASS_LM = ('class_lm', 'class_lm_weight')
+# Parts of a run that are described only where they are used, so that runs without them are those
+# of versions that did not know them.
+OPTIONAL = {'class_lm': CLASS_LM, 'class_conditional': ('class_conditional', 'init')}
 SPGD = ('sparsity', 'spgd_iters', 'spgd_step', 'spgd_toward_only', 'sparsity_rank', 'mask_eos')
 UPSTREAM_ATTACK = ('xi_var', 'xi_var_first', 'norm_sentence_level', 'nn_k', 'nn_k_offset',
                    'use_limit_vocab')
@@ -225,6 +237,15 @@ def add_data(parser: ArgumentParser, **defaults: int) -> None:
     add(parser, 'data_dir')
     add(parser.add_upstream_group('data'), *DATA)
     parser.set_defaults(**defaults)
+
+
+def add_class_lm(parser: ArgumentParser) -> None:
+    """Adds the flags of a class-conditional language model to a command that evaluates."""
+    group = parser.add_argument_group('class-conditional language model')
+    add(group, 'class_lm', metavar='C', help='attacks follow −log p(y|x) + λ log p(x|y) of this '
+        'class-conditional language model, one for all methods or spgd=PATH,… (default: what the '
+        'classifier was trained with)')
+    add(group, 'class_lm_weight')
 
 
 def add_method_choice(group: Any) -> None:
@@ -327,6 +348,13 @@ def read_reading(model: str) -> Reading:
     return Reading(words, names, tokenizer, bool(lower), bool(ignore_unk), n_labeled)
 
 
+def describe(flags: argparse.Namespace) -> dict[str, Any]:
+    """All flags of a training run, without those of parts that it does not use."""
+    unused = {name for part, names in OPTIONAL.items() for name in names
+              if not getattr(flags, part, None)}
+    return {name: value for name, value in vars(flags).items() if name not in unused}
+
+
 def load_corpus(settings: argparse.Namespace) -> data.Corpus:
     """The corpus that the flags of `add_data` describe."""
     return data.load(settings.data_dir, lower=bool(settings.lower),
@@ -340,8 +368,8 @@ def per_method(text: str, methods: Sequence[str], flag: str,
                required: bool = True) -> dict[str, str]:
     """`{method: value}` from one value for all methods, or from `adv=X,iadv=Y`.
 
-    A control without a value of its own has that of the method it belongs to; `none` has the
-    first. Empty text gives `{}`.
+    A control without a value of its own has that of the method it belongs to, an attack that
+    trains no classifier that of its host; `none` has the first. Empty text gives `{}`.
 
     Args:
         required: whether every method must have a value.
@@ -358,7 +386,7 @@ def per_method(text: str, methods: Sequence[str], flag: str,
     first = next(iter(values.values()))
     found: dict[str, str] = {}
     for method in methods:
-        value = values.get(method) or values.get(METHODS[method].control_of or '')
+        value = values.get(method) or values.get(METHODS[method].lender or '')
         if value is None and method == 'none':
             value = first
         if value is None and required:
@@ -392,12 +420,15 @@ def attack_settings(flags: argparse.Namespace, seed: int = 1234) -> AttackSettin
     values['level'] = 'sentence' if values['level'] else 'word'
     for name in ('mask_eos', 'limit_vocabulary', 'toward_only'):
         values[name] = bool(values[name])
+    if not values.get('class_lm_weight', 1):  # then there is nothing to add
+        values['class_lm'] = ''
     return AttackSettings(seed=seed, **values)
 
 
 def resolve_attacks(make_parser: Callable[[], ArgumentParser], argv: Sequence[str] | None,
                     models: dict[str, str], epsilons: dict[str, float], seed: int,
-                    trained_epsilon: bool = True) -> dict[str, AttackSettings]:
+                    trained_epsilon: bool = True,
+                    class_lms: dict[str, str] | None = None) -> dict[str, AttackSettings]:
     """The settings of each method's attack.
 
     A flag counts where it is given, else what the method's classifier was trained with, else the
@@ -409,13 +440,20 @@ def resolve_attacks(make_parser: Callable[[], ArgumentParser], argv: Sequence[st
         epsilons: what `--epsilon` says.
         seed: of attacks that draw random numbers.
         trained_epsilon: False: without `--epsilon`, ε is that of `--xi_var`, as upstream.
+        class_lms: what `--class_lm` says.
     """
     found = {}
     for method, path in models.items():
-        parser = make_parser()
-        _set_attack_defaults(parser, method, read_run(path), path, trained_epsilon)
+        row, run, parser = METHODS[method], read_run(path), make_parser()
+        _set_attack_defaults(parser, method, run, path, trained_epsilon)
         flags = parser.parse_args(argv)
-        flags.xi_var = epsilons.get(method, flags.xi_var) if method != 'none' else 0.0
+        flags.xi_var = (0.0 if method == 'none' or row.swaps
+                        else epsilons.get(method, flags.xi_var))
+        flags.class_lm = ((class_lms or {}).get(method) or run.get('class_lm') or ''
+                          if row.guided else '')
+        if row.needs_guide and not (flags.class_lm and flags.class_lm_weight):
+            raise UserError(f'the method {method} needs a class-conditional language model: give '
+                            f'--class_lm {method}=PATH and a --class_lm_weight above 0')
         found[method] = attack_settings(flags, seed)
     return {method: dataclasses.replace(settings, **{
         name: getattr(found[other], name)
@@ -442,10 +480,11 @@ def _set_attack_defaults(parser: ArgumentParser, method: str, run: dict[str, Any
     ε is the one it was trained with if that was by this method, else the paper's.
     """
     row = METHODS[method]
-    set_run_defaults(parser, run, [flag for flag in ATTACK.values() if flag != 'xi_var'], model)
+    set_run_defaults(parser, run, [flag for flag in ATTACK.values()
+                                   if flag not in ('xi_var', 'class_lm')], model)
     if trained_epsilon:
         parser.set_defaults(xi_var=row.epsilon or 0.0)
-        if run.get('method') in [name for name in (method, row.control_of) if name]:
+        if run.get('method') in [name for name in (row.trained_by, row.control_of) if name]:
             set_run_defaults(parser, run, ['xi_var'], model)
 
 
@@ -459,9 +498,13 @@ def unused(names: Iterable[str], rows: Sequence[Method]) -> list[str]:
 
 def as_flags(settings: AttackSettings, method: str) -> dict[str, Any]:
     """The settings that a method's attack depends on, as flags and their values."""
+    row = METHODS[method]
     values = {ATTACK.get(name, name): getattr(settings, name)
-              for name in ('epsilon', *METHODS[method].settings)}
-    values['norm_sentence_level'] = settings.level == 'sentence'
+              for name in row.all_settings}
+    if 'norm_sentence_level' in values:
+        values['norm_sentence_level'] = settings.level == 'sentence'
+    if not settings.class_lm:
+        values = {flag: value for flag, value in values.items() if flag not in CLASS_LM}
     return {flag: int(value) if isinstance(value, bool) else value
             for flag, value in values.items()}
 

@@ -16,10 +16,12 @@ from interpretable_adv.nn.adam import Adam, GradientClipping
 from interpretable_adv.runs import checkpoints, devices, distributed, extensions, folder, memory
 from interpretable_adv.runs.files import write_json
 from interpretable_adv.runs.progress import MODES, duration
+from lm.guide import find_guide
 from lm.nets import load_lm
 
 STEP_VALUES = ('loss', 'loss_clean', 'loss_first', 'loss_adv', 'loss_vat_first', 'loss_vat',
-               'words_kept', 'words_away', 'perturbation_norm')
+               'words_kept', 'words_away', 'perturbation_norm', 'gradient_norm',
+               'class_lm_gradient_norm')
 # What a resumed run may change: how long it is, and what it shows.
 FREE_SETTINGS = ('n_epoch', 'patience', 'out', 'data_dir', 'log_steps', 'snapshot_steps',
                  'snapshot_minutes', 'progress', 'gpu', 'device', 'communicator', 'save_name',
@@ -41,6 +43,7 @@ def make_parser():
         'device', 'communicator')
     add(parser.add_argument_group('SPGD'), *settings.SPGD, 'use_spgd', 'spgd_directions',
         'update_nearest_batch')
+    add(parser.add_argument_group('class-conditional language model'), *settings.CLASS_LM)
 
     add(upstream("upstream's flags: model"), 'emb_dim', 'hidden_dim', 'hidden_cls_dim', 'n_layers',
         'dropout', 'pretrained_model', 'word_only', 'load_trained_lstm', 'freeze_word_emb')
@@ -116,6 +119,14 @@ def _refuse(flags):
         raise UserError('--dropout 1 would drop everything: give a ratio below 1')
     if flags.clip == 0:
         raise UserError('--clip 0 would stop all learning: give a positive norm')
+    if flags.class_lm and not all(METHODS[name].guided for name in flags.method.split('+')):
+        raise UserError(f'--class_lm guides the attacks of {", ".join(guided())}, not of '
+                        f'{flags.method}: leave it out')
+
+
+def guided():
+    """The values of `--method` whose attacks can follow a class-conditional language model."""
+    return [name for name in methods.trainable() if METHODS[name].guided]
 
 
 # 2. Data, 3. model --------------------------------------------------------------------------
@@ -191,9 +202,11 @@ def build_updater(flags, corpus, iterator, optimizer, team):
             table, every_steps=1 if flags.online_nn else flags.update_nearest_batch,
             every_epochs=flags.update_nearest_epoch)
 
+    guide = find_guide(attack, corpus, flags.emb_dim, optimizer.target.device)
+
     def build():
         # Of two methods at once, upstream starts both from VAT's random point.
-        return rows[-1].build_attack(attack, table, team.noise)
+        return rows[-1].build_attack(attack, table, team.noise, guide)
 
     if issubclass(kind, updaters.AdversarialUpdater):
         options.update(weight=flags.nl_factor, attack=build())
@@ -263,7 +276,7 @@ def run(flags, team=distributed.ALONE):
     model = build_model(flags, corpus)
     model.to_device(device)
 
-    identity = {**vars(flags), 'vocab_sha256': corpus.vocab_sha256}
+    identity = {**settings.describe(flags), 'vocab_sha256': corpus.vocab_sha256}
     del identity['resume']
     trainer = build_trainer(flags, corpus, model, identity, team)
     if resumes:

@@ -124,6 +124,9 @@ class AdversarialUpdater(BaselineUpdater):
                      accuracy_adv=100 * share.weight * F.accuracy(logits, labels).array)
         parts.update((name, share.word_weight * value)
                      for name, value in self.describe(attacked).items())
+        if attacked.gradient_norms is not None:
+            means = products.column_sums(attacked.gradient_norms) * (share.weight / len(lengths))
+            parts.update(gradient_norm=means[0], class_lm_gradient_norm=means[1])
         return [loss_adv * self.weight]
 
     def describe(self, attacked):

@@ -138,18 +138,20 @@ class _AdaptiveSoftmax(chainer.FunctionNode):
     def backward(self, indexes, grad_outputs):
         gradient = grad_outputs[0].array
         xp = backend.get_array_module(gradient)
-        g_hidden, g_head, _ = self.head_nll.backward(gradient)
+        weights = indexes != (0,)  # an attack wants the gradient of hidden alone
+        g_hidden, g_head, _ = self.head_nll.backward(gradient, weights)
         gradients = [g_hidden, g_head]
         for i, kept in enumerate(self.tails, start=1):
             reduce, tail = self.inputs_kept[2 * i:2 * i + 2]
             if kept is None:  # no target in this tail: its parameters have no part in the loss
-                gradients += [xp.zeros_like(reduce), xp.zeros_like(tail)]
+                gradients += [xp.zeros_like(reduce), xp.zeros_like(tail)] if weights else []
                 continue
             rows, chosen, nll = kept
-            g_reduced, g_tail, _ = nll.backward(gradient[rows])
-            gradients += [products.product(g_reduced, chosen, transpose_a=True), g_tail]
+            g_reduced, g_tail, _ = nll.backward(gradient[rows], weights)
+            if weights:
+                gradients += [products.product(g_reduced, chosen, transpose_a=True), g_tail]
             g_hidden[rows] += products.product(g_reduced, reduce)  # rows are distinct
-        return tuple(chainer.Variable(g) for g in gradients)
+        return tuple(chainer.Variable(gradients[index]) for index in indexes)
 
 
 def _parameter(*shape):

@@ -44,7 +44,7 @@ def stream_nll(model, words, window, streams=1, team=ALONE):
     return team.sum(total)
 
 
-def review_nll(model, sequences, perturbation=None, words_per_batch=None):
+def review_nll(model, sequences, perturbation=None, words_per_batch=None, classes=None):
     """NLL of each review, the state reset at its start.
 
     Each word but the first is predicted from those before it, `<eos>` included. A review of n
@@ -54,6 +54,7 @@ def review_nll(model, sequences, perturbation=None, words_per_batch=None):
         sequences: int32 arrays on the host, each ending in id 0.
         perturbation: `(words of all reviews, n_units_word)` on the model's device, added to the
             word vectors; the words to be predicted stay.
+        classes: int `(len(sequences),)` on the host, of a class-conditional model.
 
     Returns:
         `nll, predictions`: float64 and int64 `(len(sequences),)`.
@@ -64,6 +65,10 @@ def review_nll(model, sequences, perturbation=None, words_per_batch=None):
     for batch in by_length(sequences, words_per_batch or WORDS_PER_BATCH):
         reviews = [sequences[i] for i in batch]
         embedded = vectors[model.xp.asarray(np.concatenate([review[:-1] for review in reviews]))]
+        if classes is not None:
+            counts = [len(review) - 1 for review in reviews]
+            embedded = embedded + model.class_embed.W.array[
+                model.xp.asarray(np.repeat(np.asarray(classes)[batch], counts))]
         if perturbation is not None:
             # The last word is never an input, so its row has no part in this.
             rows = np.concatenate([np.arange(starts[i], starts[i + 1] - 1) for i in batch])
@@ -79,6 +84,43 @@ def _embedded_review_nll(model, embeddings, sequences):
     nll = chainer.cuda.to_cpu(model.score_embeddings(embeddings, targets, lengths))
     review = np.repeat(np.arange(len(lengths)), lengths)
     return np.bincount(review, weights=nll, minlength=len(lengths))
+
+
+def class_nll(model, sequences):
+    """NLL of each review under each class of a class-conditional model, `(reviews, classes)`."""
+    return np.stack([review_nll(model, sequences, classes=np.full(len(sequences), label))[0]
+                     for label in range(model.n_class)], axis=1)
+
+
+def class_results(model, split, label_names, team=ALONE):
+    """What a class-conditional model makes of labelled reviews.
+
+    Args:
+        split: `data.Split`; its reviews are shared among the processes of `team`.
+
+    Returns:
+        `perplexity` of the reviews given their classes, `perplexity_per_class` by the classes'
+        names, and `bayes_accuracy`: the share, in per cent, of reviews whose class is the one of
+        highest p(x|y), that is of equal priors; None without reviews, or without any of a class.
+    """
+    mine = team.part(range(len(split.labels)))
+    nll = class_nll(model, [split.sequences[i] for i in mine])
+    labels = np.asarray(split.labels)[list(mine)]
+    predictions = np.array([len(split.sequences[i]) - 1 for i in mine])
+    right = team.sum(float((nll.argmin(axis=1) == labels).sum()))
+    own = nll[np.arange(len(labels)), labels]
+    totals = [(team.sum(own[labels == label].sum()), team.sum(predictions[labels == label].sum()))
+              for label in range(model.n_class)]
+    return {
+        'perplexity': _perplexity_or_none(*map(sum, zip(*totals))),
+        'perplexity_per_class': dict(zip(label_names, (
+            _perplexity_or_none(*total) for total in totals))),
+        'bayes_accuracy': 100 * right / len(split.labels) if len(split.labels) else None,
+    }
+
+
+def _perplexity_or_none(nll, words):
+    return perplexity(nll, words) if words else None
 
 
 class Scorer:

@@ -23,6 +23,9 @@ class RNNForLM(chainer.Chain):
     `AdaptiveSoftmax`. All matrices are uniform in ±0.1, biases 0. The model keeps no state
     between calls: `forward` takes and returns it.
 
+    A class-conditional model p(x|y) has one parameter more, `class_embed/W`: a vector for each
+    class, zero at the start, that is added to all word vectors of a review of that class.
+
     Args:
         n_vocab: number of words.
         n_units: size of the LSTM.
@@ -35,11 +38,12 @@ class RNNForLM(chainer.Chain):
             then there is no `output/W`).
         forget_bias: if not None, the value of the LSTM's forget biases b1 and b5 in every layer.
         norm_vecs: whether the initial word vectors are scaled to unit length.
+        n_class: classes of a class-conditional model; 0: a plain one.
     """
 
     def __init__(self, n_vocab, n_units=1024, n_units_word=256, n_layers=1, dropout=0.5,
                  adaptive_softmax=False, cutoff=None, reduce_k=4, share_embedding=False,
-                 forget_bias=None, norm_vecs=False):
+                 forget_bias=None, norm_vecs=False, n_class=0):
         super().__init__()
         if share_embedding and adaptive_softmax:
             raise UserError('the adaptive softmax has no weights to share with the embedding: '
@@ -70,10 +74,20 @@ class RNNForLM(chainer.Chain):
             for layer in self.rnn:
                 layer.b1.array[...] = forget_bias
                 layer.b5.array[...] = forget_bias
+        self.n_class = n_class
+        if n_class:
+            with self.init_scope():
+                self.class_embed = EmbedID(n_class, n_units_word, initialW=0)
 
     @property
     def n_vocab(self):
         return len(self.embed.W)
+
+    def inputs(self, words, classes=None):
+        """Input vectors `(N, n_units_word)` of words `(N,)`, a Variable; a class-conditional model
+        takes the class of each word's review, `(N,)`, too."""
+        embedded = self.embed(words)
+        return embedded if classes is None else embedded + self.class_embed(classes)
 
     def forward(self, words, targets, state=None):
         """Negative log-likelihood of the next words of parallel streams.
@@ -152,6 +166,7 @@ def sizes(headers, path):
         found = {'n_vocab': n_vocab, 'n_units': n_units, 'n_units_word': n_units_word,
                  'n_layers': checkpoints.count_layers(headers, 'rnn'),
                  'adaptive_softmax': 'output/head' in headers,
+                 'n_class': headers['class_embed/W'].shape[0] if 'class_embed/W' in headers else 0,
                  'share_embedding': not {'output/W', 'output/head'} & set(headers)}
         if found['adaptive_softmax']:
             bounds = checkpoints.read_arrays(path, ['output/cutoff'])['output/cutoff']
@@ -167,10 +182,12 @@ def sizes(headers, path):
 
 
 def shapes(n_vocab, n_units, n_units_word, n_layers, adaptive_softmax, share_embedding,
-           cutoff=(), reduce_k=4):
+           cutoff=(), reduce_k=4, n_class=0):
     """`{parameter: shape}` of an `RNNForLM`, known without building it."""
     found = {'embed/W': (n_vocab, n_units_word),
              **checkpoints.lstm_shapes('rnn', n_layers, n_units_word, n_units)}
+    if n_class:
+        found['class_embed/W'] = n_class, n_units_word
     if not adaptive_softmax:
         found['output/b'] = (n_vocab,)
         return found if share_embedding else {**found, 'output/W': (n_vocab, n_units)}
@@ -184,7 +201,18 @@ def shapes(n_vocab, n_units, n_units_word, n_layers, adaptive_softmax, share_emb
     return found
 
 
-def load_lm(path, words=None):
+def with_classes(path, words, n_class, dropout):
+    """The plain language model of a checkpoint as a class-conditional one that knows no difference
+    between its classes yet."""
+    found, arrays = _read(path, words)
+    if found['n_class']:
+        raise UserError(f'{path} is class-conditional already; give a plain language model')
+    model = RNNForLM(dropout=dropout, **{**found, 'n_class': n_class})
+    checkpoints.assign(model, {**arrays, 'class_embed/W': model.class_embed.W.array}, path)
+    return model
+
+
+def load_lm(path, words=None, class_conditional=False):
     """The language model of a checkpoint, without dropout.
 
     Building it draws its initial weights from NumPy's global stream, as upstream does before it
@@ -192,7 +220,22 @@ def load_lm(path, words=None):
 
     Args:
         words: the corpus's vocabulary, to be checked against the checkpoint's.
+        class_conditional: whether it must be a class-conditional model; else it must be none.
     """
+    found, arrays = _read(path, words)
+    if class_conditional and not found['n_class']:
+        raise UserError(f'{path} is not a class-conditional language model: it lacks '
+                        'class_embed/W; make one with python -m lm.pretrain --class_conditional')
+    if found['n_class'] and not class_conditional:
+        raise UserError(f'{path} is a class-conditional language model, for --class_lm; give a '
+                        'plain one here')
+    model = RNNForLM(dropout=0, **found)
+    checkpoints.assign(model, arrays, path)
+    return model
+
+
+def _read(path, words):
+    """The arguments of `RNNForLM` and the arrays of a checkpoint, checked."""
     headers = checkpoints.read_headers(path)
     found = sizes(headers, path)
     if words is not None:
@@ -201,7 +244,4 @@ def load_lm(path, words=None):
     if not found['n_vocab'] * found['n_units'] * found['n_units_word']:
         raise UserError(f'{path} is damaged: it is a language model without weights; use another '
                         'copy')
-    arrays = checkpoints.read_arrays(path)
-    model = RNNForLM(dropout=0, **found)
-    checkpoints.assign(model, arrays, path)
-    return model
+    return found, checkpoints.read_arrays(path)

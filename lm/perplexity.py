@@ -18,16 +18,20 @@ import numpy as np
 from interpretable_adv import cli, methods, paper, settings
 from interpretable_adv.cli import at_least
 from interpretable_adv.errors import UserError
-from interpretable_adv.evaluation import measures, sweep
+from interpretable_adv.evaluation import measures, sweep, wordnet
+from interpretable_adv.evaluation.invariance import Invariance
+from interpretable_adv.evaluation.judge import Judge
 from interpretable_adv.evaluation.readings import READINGS
 from interpretable_adv.evaluation.victim import Adversary, Victim
 from interpretable_adv.runs import devices, folder
 from interpretable_adv.runs.files import atomic_write, write_json
 from interpretable_adv.runs.progress import Counter
 from lm.evaluation import Scorer
+from lm.guide import find_guide
 from lm.nets import load_lm
 
 PLOT_FORMATS = ('.png', '.pdf', '.svg')
+BUDGETS = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5)  # of attacks by swaps, which have no ε
 
 
 # 1. Arguments -------------------------------------------------------------------------------
@@ -50,9 +54,17 @@ def make_parser():
     settings.add(group, 'split')
     add('--sweep_epsilon', type=cli.numbers(float), default=[], metavar='E,E,…',
         help='also try every method with these step sizes')
+    add('--sweep_budget', type=cli.numbers(cli.share), default=list(BUDGETS), metavar='B,B,…',
+        help='shares of the words that HotFlip may swap in a sweep (default: '
+             f'{",".join(map(str, BUDGETS))})')
+
+    add('--wordnet', default='', metavar='DIR', help='WordNet database, for antonyms and synonyms '
+        "(default: Debian's, or NLTK's, where there is one)")
+    add('--no_judge', action='store_true', help='without the independent judge of labels')
 
     settings.add(parser.add_argument_group('attacks'), 'epsilon', *(
         name for name in settings.UPSTREAM_ATTACK if name != 'xi_var'), *settings.SPGD)
+    settings.add_class_lm(parser)
     group = parser.add_argument_group('results')
     add = group.add_argument
     add('--json', metavar='FILE', help='write all numbers')
@@ -113,12 +125,22 @@ def load_victims(paths, corpus, device, scorer, lm):
     return victims
 
 
-def sample(split, count, seed):
-    """Numbers of `count` random reviews, ascending; all of them for 0 or more than there are."""
-    everything = np.arange(len(split.labels))
-    if not 0 < count < len(everything):
-        return everything
-    return np.sort(np.random.RandomState(seed).choice(len(everything), count, replace=False))
+def strengths(method, attack, flags):
+    """The settings of a method's attack at all strengths of a sweep, the weakest first."""
+    if not flags.sweep_epsilon:
+        return []
+    if methods.METHODS[method].swaps:
+        return [dataclasses.replace(attack, sparsity=round(1 - budget, 6))
+                for budget in sorted(flags.sweep_budget)]
+    return [dataclasses.replace(attack, epsilon=epsilon, step=None)
+            for epsilon in sorted(flags.sweep_epsilon)]
+
+
+def train_judge(corpus, wordnet_folder, seed):
+    """An independent judge of labels, trained on the training reviews."""
+    database = wordnet.WordNet(wordnet_folder) if wordnet_folder else wordnet.find()
+    judge = Judge(corpus.train.sequences, corpus.train.labels, corpus.n_class, corpus.n_vocab)
+    return Invariance(judge, corpus.words, database, seed)
 
 
 class Measurer:
@@ -126,11 +148,14 @@ class Measurer:
 
     Args:
         victims: `{method: Victim}`.
+        guides: `{method: Guide or None}`.
+        invariance: an independent judge, or None.
         progress: called with the number of reviews done since the last call.
     """
 
-    def __init__(self, scorer, victims, sequences, labels, progress):
-        self.scorer, self.victims, self.progress = scorer, victims, progress
+    def __init__(self, scorer, victims, guides, invariance, sequences, labels, progress):
+        self.scorer, self.victims, self.guides, self.progress = scorer, victims, guides, progress
+        self.invariance = invariance
         self.sequences, self.labels = sequences, labels
         self.nll_clean = scorer.nll(sequences)
         self.n_predictions = sum(len(sequence) - 1 for sequence in sequences)
@@ -145,8 +170,9 @@ class Measurer:
         """The `Measurement` of a method with the settings `attack`."""
         victim = self.victims[method]
         return measures.measure(
-            Adversary(method, victim, attack), self.scorer, self.sequences, self.labels,
-            self._before[victim], self.nll_clean, readings, self.progress)
+            Adversary(method, victim, attack, self.guides[method]), self.scorer, self.sequences,
+            self.labels, self._before[victim], self.nll_clean, readings, self.progress,
+            self.invariance)
 
 
 # 3. Results -----------------------------------------------------------------------------------
@@ -161,7 +187,7 @@ def table(rows, readings):
         method, values = row['method'], row['scores']
         gap = paper.GAP.get(method)
         perplexities.append([
-            method, f"{row['epsilon']:g}",
+            method, '–' if row['epsilon'] is None else f"{row['epsilon']:g}",
             *(f"{values[name]['perplexity']:.2f} ({values[name]['gap']:+.2f})"
               for name in readings),
             '' if gap is None else f'{paper.PERPLEXITY[method]:.2f} ({gap:+.2f})'])
@@ -180,7 +206,26 @@ def table(rows, readings):
     return ['Perplexity (gap to the clean reviews)', *_aligned(perplexities), '',
             'Words', *_aligned(words), '',
             'Predictions flipped (accuracy)', *_aligned(predictions), '',
+            *_judgements(rows, discrete),
             'Attacks', *(f'{method}: {flags}' for method, flags in attacks)]
+
+
+def _judgements(rows, readings):
+    """What the independent judge and WordNet say of the discrete texts, as lines of text."""
+    readings = [name for name in readings if 'judge_changed' in rows[0]['scores'][name]]
+    if not readings:
+        return []
+    lines = [['', *(f'{title}, {name}' for name in readings
+                    for title in ('changed (random)', 'antonyms', 'synonyms'))]]
+    for row in rows:
+        lines.append([row['method']])
+        for name in readings:
+            values = row['scores'][name]
+            lines[-1] += [f"{values['judge_changed']:.1f} % ({values['judge_changed_random']:.1f} "
+                          '%)', *('–' if values[kind] is None else f'{values[kind]:.1f} %'
+                                  for kind in measures.OF_SWAPS)]
+    return ["Labels changed for the judge (by random swaps of as many words); swaps that are …",
+            *_aligned(lines), '']
 
 
 def equal_strength_table(values):
@@ -250,7 +295,8 @@ def main(argv=None):
     paths = settings.model_paths(flags.model, flags.methods)
     attacks = settings.resolve_attacks(
         make_parser, argv, paths, settings.parse_epsilons(flags.epsilon, flags.methods),
-        flags.seed)
+        flags.seed, class_lms=settings.per_method(flags.class_lm, flags.methods, '--class_lm',
+                                                  required=False))
 
     device = devices.choose(flags.gpu, flags.device)
     corpus = settings.load_corpus(flags)
@@ -262,29 +308,37 @@ def main(argv=None):
     split = getattr(corpus, flags.split)
     if not len(split.labels):
         raise UserError(f'{flags.data_dir} has no {flags.split} reviews')
-    indices = sample(split, flags.n_samples, flags.seed)
+    indices = measures.sample(len(split.labels), flags.n_samples, flags.seed)
     labels = split.labels[indices]
     attackers = [method for method in flags.methods if method != 'none']
-    progress = Counter(len(indices) * (
-        len(flags.methods) + len(flags.sweep_epsilon) * len(attackers)), 'attacks', flags.progress)
-    measure = Measurer(scorer, {method: victims[path] for method, path in paths.items()},
-                       [split.sequences[i] for i in indices], labels, progress.add)
+    swept = [(method, attack) for method in attackers
+             for attack in strengths(method, attacks[method], flags)]
+    progress = Counter(len(indices) * (len(flags.methods) + len(swept)), 'attacks',
+                       flags.progress)
+    guides = {method: find_guide(attack, corpus, scorer.word_size, device)
+              for method, attack in attacks.items()}
+    invariance = None if flags.no_judge else train_judge(corpus, flags.wordnet, flags.seed)
+    measure = Measurer(scorer, {method: victims[path] for method, path in paths.items()}, guides,
+                       invariance, [split.sequences[i] for i in indices], labels, progress.add)
 
     def row(method, attack, found):
-        return {'method': method, 'epsilon': attack.epsilon, 'model': paths[method],
+        swaps = methods.METHODS[method].swaps
+        return {'method': method, 'epsilon': None if swaps else attack.epsilon,
+                'budget': attack.budget if swaps else None, 'model': paths[method],
                 'settings': settings.as_flags(attack, method), **found.summary()}
 
     measurements = {method: measure(method, attacks[method], readings)
                     for method in flags.methods}
     rows = [row(method, attacks[method], found) for method, found in measurements.items()]
-    sweep_rows = []
-    for method in attackers:
-        for epsilon in sorted(flags.sweep_epsilon):
-            attack = dataclasses.replace(attacks[method], epsilon=epsilon, step=None)
-            sweep_rows.append(row(method, attack, measure(method, attack, sweep_readings)))
+    sweep_rows = [row(method, attack, measure(method, attack, sweep_readings))
+                  for method, attack in swept]
     progress.close()
     equal_strength = {name: measures.compare_at_equal_strength(sweep_rows, attackers, name)
                       for name in sweep_readings} if sweep_rows else {}
+    judged = {reading: {name: measures.compare_at_equal_strength(
+        sweep_rows, attackers, reading, name) for name in measures.JUDGED}
+        for reading in sweep_readings if reading != 'continuous'
+        } if sweep_rows and invariance else {}
 
     print(f'{len(indices):,} of {len(split.labels):,} {flags.split} reviews, '
           f'{measure.n_predictions:,} words to predict, clean perplexity '
@@ -306,7 +360,11 @@ def main(argv=None):
             'lm': flags.lm, 'split': flags.split, 'seed': flags.seed,
             'n_reviews': len(indices), 'n_predictions': measure.n_predictions,
             'perplexity_clean': measure.perplexity_clean, 'rows': rows, 'sweep': sweep_rows,
-            'gap_at_flip_rate': equal_strength, 'seconds': time.time() - started,
+            'gap_at_flip_rate': equal_strength, 'judged_at_flip_rate': judged,
+            'judge': None if invariance is None else {
+                'accuracy': invariance.judge.accuracy(split.sequences, split.labels),
+                'wordnet': invariance.wordnet is not None},
+            'seconds': time.time() - started,
             'versions': folder.versions()}))
         print(flags.json)
 

@@ -21,8 +21,8 @@ from lm.extensions import (
     Validation,
     keep_every_model,
 )
-from lm.nets import RNNForLM
-from lm.updater import TruncatedBPTTUpdater
+from lm.nets import RNNForLM, with_classes
+from lm.updater import ReviewUpdater, TruncatedBPTTUpdater
 
 FROM_OUT = 'out'  # --resume without a value
 QUICK_REVIEWS = 20  # of each split, with --test
@@ -49,6 +49,7 @@ def make_parser():
     # What a preset switches on can be switched off again.
     add(parser.add_argument_group('model'), 'forget_bias', 'cutoffs', 'no_adaptive_softmax',
         'no_decay_if_fail')
+    add(parser.add_argument_group('class-conditional model'), 'class_conditional', 'init')
     add(parser.add_argument_group('data'), *settings.DATA)
     parser.set_defaults(lower=0, ignore_unk=1)
 
@@ -76,7 +77,12 @@ def parse(argv=None):
     flags = parser.parse_args(argv)
     if flags.preset == 'paper':
         parser.set_defaults(**paper.LANGUAGE_MODEL)
-        flags = parser.parse_args(argv)
+    if flags.init:
+        model = folder.model_file(flags.init)
+        run = settings.read_run(model)
+        settings.set_run_defaults(parser, run, settings.DATA, model)
+        parser.set_defaults(use_full_vocab=bool(run.get('use_full_vocab')))
+    flags = parser.parse_args(argv)
     _refuse(flags)
     return flags
 
@@ -96,6 +102,12 @@ def _refuse(flags):
         raise UserError('--dropout 1 would drop everything: give a ratio below 1')
     if flags.gradclip == 0:
         raise UserError('--gradclip 0 would stop all learning: give a positive norm')
+    if bool(flags.class_conditional) != bool(flags.init):
+        raise UserError('--class_conditional 1 and --init LM belong together: a class-conditional '
+                        'model starts from a plain one')
+    if flags.class_conditional and (flags.vocab or flags.test):
+        raise UserError('--class_conditional 1 reads the labelled reviews of --data_dir: leave out '
+                        '--vocab and --test')
 
 
 # 2. Texts, 3. model ---------------------------------------------------------------------------
@@ -138,6 +150,18 @@ def build_model(flags, n_vocab):
         norm_vecs=flags.norm_vecs)
 
 
+def load_class_corpus(flags):
+    """The corpus of a class-conditional model."""
+    corpus = data.load(
+        flags.data_dir, lower=bool(flags.lower), use_unlabeled=bool(flags.use_unlabled_to_vocab),
+        min_count=0 if flags.use_full_vocab else flags.min_count,
+        ignore_unk=bool(flags.ignore_unk))
+    for split in ('train', flags.valid_split):
+        if not any(len(sequence) > 1 for sequence in getattr(corpus, split).sequences):
+            raise UserError(f'{flags.data_dir} has no {split} reviews with a word to predict')
+    return corpus
+
+
 # 4. Evaluation --------------------------------------------------------------------------------
 
 def stream_perplexity(flags, model, reviews, team):
@@ -151,12 +175,20 @@ def stream_perplexity(flags, model, reviews, team):
 # 5. Trainer -----------------------------------------------------------------------------------
 
 def build_trainer(flags, model, text, identity, team):
-    """The trainer with its extensions, and among them the one that keeps the best model."""
+    """The trainer with its extensions, and among them the one that keeps the best model.
+
+    Args:
+        text: `Texts`, or the `Corpus` of a class-conditional model.
+    """
     optimizer = Adam(alpha=flags.alpha)
     optimizer.setup(model)
     optimizer.add_hook(GradientClipping(flags.gradclip))
-    iterator = streams.StreamIterator(text.train.flat, flags.batchsize, flags.bproplen)
-    updater = TruncatedBPTTUpdater(iterator, optimizer, team)
+    if flags.class_conditional:
+        updater = ReviewUpdater(streams.ReviewIterator(
+            *text.train, flags.batchsize, flags.bproplen), optimizer, team)
+    else:
+        updater = TruncatedBPTTUpdater(streams.StreamIterator(
+            text.train.flat, flags.batchsize, flags.bproplen), optimizer, team)
     best = extensions.KeepBest('validation/perplexity', checkpoints.save_lm, sign=-1,
                          writes=team.writes)
 
@@ -166,6 +198,9 @@ def build_trainer(flags, model, text, identity, team):
                 or updater.epoch - (best.epoch or 0) >= flags.patience > 0)
 
     def validate():
+        if flags.class_conditional:
+            return evaluation.class_results(
+                model, getattr(text, flags.valid_split), text.label_names, team)['perplexity']
         return stream_perplexity(flags, model, getattr(text, flags.valid_split), team)
 
     def perplexity(loss):
@@ -242,12 +277,16 @@ def run(flags, team=distributed.ALONE):
     device = devices.choose(distributed.device_number(flags.gpu, team), flags.device)
     distributed.check_device(flags.communicator, device)
     devices.seed(device, flags.random_seed)
-    text = load_texts(flags)
-    _check_memory(flags, len(text.words))
-    model = build_model(flags, len(text.words))
+    if flags.class_conditional:
+        text = load_class_corpus(flags)
+        model = with_classes(folder.model_file(flags.init), text.words, text.n_class, flags.dropout)
+    else:
+        text = load_texts(flags)
+        _check_memory(flags, len(text.words))
+        model = build_model(flags, len(text.words))
     model.to_device(device)
 
-    identity = {**vars(flags), 'vocab_sha256': _sha256(text.words)}
+    identity = {**settings.describe(flags), 'vocab_sha256': _sha256(text.words)}
     del identity['resume']
     trainer, best = build_trainer(flags, model, text, identity, team)
     if device.xp is not np:
@@ -257,10 +296,14 @@ def run(flags, team=distributed.ALONE):
     if team.writes:
         folder.describe_run(flags.out, {**identity, **data.describe(flags.data_dir)}, text.words)
         devices.say_what_is_missing(device)
-    windows = -(-len(text.train.flat) // (flags.batchsize * flags.bproplen))
-    print(f'language model: {len(text.train.flat):,} words of training text, vocabulary '
-          f'{len(text.words):,}, {windows:,} windows per epoch'
-          + (f', {team.size} processes' if team.size > 1 else '')
+    if flags.class_conditional:
+        described = (f'class-conditional language model: {len(text.train.labels):,} reviews, '
+                     f'{text.n_class} classes, vocabulary {len(text.words):,}')
+    else:
+        windows = -(-len(text.train.flat) // (flags.batchsize * flags.bproplen))
+        described = (f'language model: {len(text.train.flat):,} words of training text, vocabulary '
+                     f'{len(text.words):,}, {windows:,} windows per epoch')
+    print(described + (f', {team.size} processes' if team.size > 1 else '')
           + (f', resuming after window {trainer.updater.iteration:,}' if resumes else ''),
           flush=True)
 
@@ -277,17 +320,12 @@ def finish(flags, model, text, best, epochs, started, elapsed, team):
     team.wait()
     checkpoints.load(model, path)
     print('valid perplexity:', best.value)
-    print(f'testing on {len(text.test.flat):,} words, in two passes', flush=True)
-    test = stream_perplexity(flags, model, text.test, team)
-    print('test perplexity:', test, flush=True)
-    mine = team.part(range(len(text.test)))
-    nll, predictions = evaluation.review_nll(model, [text.test[i] for i in mine])
-    per_review = evaluation.perplexity(team.sum(nll.sum()), team.sum(predictions.sum()))
+    measured = (measure_classes if flags.class_conditional else measure_texts)(
+        flags, model, text, team)
     result = {
         'seed': flags.random_seed, 'preset': flags.preset, 'epoch': flags.epoch,
         'epochs_trained': epochs,
-        'best_epoch': best.epoch, 'valid_perplexity': best.value, 'test_perplexity': test,
-        'test_perplexity_per_review': per_review,
+        'best_epoch': best.epoch, 'valid_perplexity': best.value, **measured,
         'valid_split': flags.valid_split, 'eval_streams': flags.eval_streams,
         'n_vocab': len(text.words), 'training_seconds': elapsed,
         'seconds': time.time() - started, 'versions': folder.versions(),
@@ -295,8 +333,34 @@ def finish(flags, model, text, best, epochs, started, elapsed, team):
     }
     if team.writes:
         write_json(os.path.join(flags.out, folder.RESULT), result)
-    print('test perplexity with the state reset at each review:', per_review)
     print(f'best epoch {best.epoch}, {duration(elapsed)}; {path}')
+
+
+def measure_texts(flags, model, text, team):
+    """The test perplexities of a plain language model."""
+    print(f'testing on {len(text.test.flat):,} words, in two passes', flush=True)
+    test = stream_perplexity(flags, model, text.test, team)
+    print('test perplexity:', test, flush=True)
+    mine = team.part(range(len(text.test)))
+    nll, predictions = evaluation.review_nll(model, [text.test[i] for i in mine])
+    per_review = evaluation.perplexity(team.sum(nll.sum()), team.sum(predictions.sum()))
+    print('test perplexity with the state reset at each review:', per_review)
+    return {'test_perplexity': test, 'test_perplexity_per_review': per_review}
+
+
+def measure_classes(flags, model, corpus, team):
+    """What a class-conditional language model makes of dev and test reviews."""
+    found = {}
+    for split in ('dev', 'test'):
+        found[split] = evaluation.class_results(
+            model, getattr(corpus, split), corpus.label_names, team)
+        if found[split]['bayes_accuracy'] is None:
+            continue
+        print(f'{split}: perplexity {found[split]["perplexity"]:.2f} given the class ('
+              + ', '.join(f'{name} {value:.2f}' for name, value in
+                          found[split]['perplexity_per_class'].items() if value is not None)
+              + f'), Bayes decision {found[split]["bayes_accuracy"]:.2f} % right', flush=True)
+    return {'classes': found}
 
 
 def _sha256(words):

@@ -68,15 +68,19 @@ class SoftmaxNLL:
         self.log_partition = log_partition
         return log_partition - chosen
 
-    def backward(self, gradient):
-        """Returns the gradients of hidden, weight and bias for that of the result, `(N,)`."""
+    def backward(self, gradient, weights=True):
+        """Returns the gradients of hidden, weight and bias for that of the result, `(N,)`.
+
+        Args:
+            weights: whether those of weight and bias are wanted; None instead of them if not.
+        """
         if self.kept is not None:
             scores, total = self.kept
-            return self._products(scores, self.weight, gradient / total)
+            return self._products(scores, self.weight, gradient / total, weights)
         xp = backend.get_array_module(self.hidden)
         g_hidden = xp.zeros_like(self.hidden)
-        g_weight = xp.empty_like(self.weight)
-        g_bias = None if self.bias is None else xp.empty_like(self.bias)
+        g_weight = xp.empty_like(self.weight) if weights else None
+        g_bias = xp.empty_like(self.bias) if weights and self.bias is not None else None
         for block in self.blocks:
             scores = self.hidden.dot(self.weight[block].T)
             if self.bias is not None:
@@ -85,17 +89,20 @@ class SoftmaxNLL:
             xp.exp(scores, out=scores)
             inside, columns = self._targets_in(block, xp)
             scores[inside, columns] -= 1
-            parts = self._products(scores, self.weight[block], gradient)
+            parts = self._products(scores, self.weight[block], gradient, weights)
             g_hidden += parts[0]
-            g_weight[block] = parts[1]
+            if g_weight is not None:
+                g_weight[block] = parts[1]
             if g_bias is not None:
                 g_bias[block] = parts[2]
         return g_hidden, g_weight, g_bias
 
-    def _products(self, scores, weight, gradient):
+    def _products(self, scores, weight, gradient, weights):
         """Gradients from `(rows, words)` derivatives that still lack the factor `gradient`."""
         g_hidden = scores.dot(weight)
         g_hidden *= gradient[:, None]
+        if not weights:
+            return g_hidden, None, None
         return (g_hidden, scores.T.dot(self.hidden * gradient[:, None]),
                 None if self.bias is None else gradient.dot(scores))
 
@@ -166,10 +173,11 @@ class KernelNLL:
         peak, total = kernels.softmax(scores, self.bias)
         return scores, total, (peak + kernels.log(total)) - chosen
 
-    def backward(self, gradient):
+    def backward(self, gradient, weights=True):
         g_hidden = np.empty_like(self.hidden)
-        g_weight = np.zeros_like(self.weight)
-        g_bias = None if self.bias is None else np.zeros((1, len(self.bias)), np.float32)
+        g_weight = np.zeros_like(self.weight) if weights else None
+        g_bias = (np.zeros((1, len(self.bias)), np.float32)
+                  if weights and self.bias is not None else None)
         for block in self.blocks:
             scores, total = self.kept or self._scores(block)[:2]
             factors = (gradient[block] / total)[:, None]
@@ -178,6 +186,8 @@ class KernelNLL:
             of_target = self.weight.take(self.targets[block], axis=0)
             of_target *= gradient[block, None]
             g_hidden[block] -= of_target
+            if not weights:
+                continue
             place = np.arange(len(scores)), self.targets[block]
             exponentials = scores[place]
             scores[place] -= total
@@ -203,8 +213,8 @@ class _Softmax(chainer.FunctionNode):
         return self.nll.forward(),
 
     def backward(self, indexes, grad_outputs):
-        gradients = self.nll.backward(grad_outputs[0].array)
-        return tuple(chainer.Variable(g) for g in gradients if g is not None)
+        gradients = self.nll.backward(grad_outputs[0].array, weights=indexes != (0,))
+        return tuple(chainer.Variable(gradients[index]) for index in indexes)
 
 
 def softmax_nll(hidden, targets, weight, bias=None):

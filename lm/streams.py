@@ -64,6 +64,107 @@ class StreamIterator(chainer.dataset.Iterator):
             raise ValueError(f'no window begins at position {self.position}')
 
 
+class ReviewWindow(NamedTuple):
+    """A window of parallel streams of reviews; arrays on the host.
+
+    Attributes:
+        words, targets: int32 `(sum(lengths),)`, stream by stream, and the words after them.
+        lengths: words of each stream.
+        labels: the class of each stream's review.
+        begins: whether the review of a stream begins in this window.
+    """
+
+    words: Any
+    targets: Any
+    lengths: Any
+    labels: Any
+    begins: Any
+
+    def of(self, streams):
+        """The same for some of the streams, given as a range."""
+        chosen = slice(streams.start, streams.stop)
+        ends = np.cumsum(self.lengths)
+        words = slice((ends - self.lengths)[chosen][0], ends[chosen][-1])
+        return ReviewWindow(self.words[words], self.targets[words], *(
+            part[chosen] for part in self[2:]))
+
+
+class ReviewIterator(chainer.dataset.Iterator):
+    """Windows of parallel streams that read one labelled review after another.
+
+    A review is read in windows of `window` words; its last one may be shorter, and then the stream
+    takes the next review. The order is random and new whenever all reviews have been dealt out,
+    from NumPy's global stream. An epoch is as many words as the reviews have together; the window
+    that crosses its end is finished first. A review's last word is never an input.
+
+    Args:
+        sequences: id arrays, each ending in id 0.
+        labels: int `(len(sequences),)`.
+        batch_size: number of streams.
+        window: the most words per stream and call.
+
+    Calls return a `ReviewWindow`.
+    """
+
+    def __init__(self, sequences, labels, batch_size, window):
+        self.sequences, self.labels = sequences, labels
+        self.batch_size, self.window = batch_size, window
+        self._usable = np.flatnonzero(np.array([len(s) for s in sequences]) > 1)
+        self.n_words = sum(len(sequences[i]) - 1 for i in self._usable)
+        self.position = self._before = 0  # words read, and before the last window
+        self._order, self._next = np.zeros(len(self._usable), np.int64), 0
+        self._review = np.full(batch_size, -1)
+        self._offset = np.zeros(batch_size, np.int64)
+
+    def __next__(self):
+        begins = np.zeros(self.batch_size, bool)
+        words, targets = [], []
+        for stream in range(self.batch_size):
+            review = self._review[stream]
+            if review < 0 or self._offset[stream] >= len(self.sequences[review]) - 1:
+                review = self._review[stream] = self._deal()
+                self._offset[stream], begins[stream] = 0, True
+            start = self._offset[stream]
+            text = self.sequences[review][start:start + self.window + 1]
+            words.append(text[:-1])
+            targets.append(text[1:])
+            self._offset[stream] += len(text) - 1
+        lengths = np.array([len(part) for part in words])
+        self._before, self.position = self.position, self.position + int(lengths.sum())
+        return ReviewWindow(np.concatenate(words), np.concatenate(targets), lengths,
+                            self.labels[self._review], begins)
+
+    def _deal(self):
+        if self._next % len(self._order) == 0:
+            self._order, self._next = np.random.permutation(self._usable), 0
+        self._next += 1
+        return self._order[self._next - 1]
+
+    @property
+    def epoch(self):
+        return self.position // self.n_words
+
+    @property
+    def is_new_epoch(self):
+        return self.epoch > self._before // self.n_words
+
+    @property
+    def epoch_detail(self):
+        return self.position / self.n_words
+
+    @property
+    def previous_epoch_detail(self):
+        return self._before / self.n_words
+
+    def serialize(self, serializer):
+        self.position = int(serializer('position', self.position))
+        self._before = int(serializer('before', self._before))
+        self._next = int(serializer('next', self._next))
+        self._order = serializer('order', self._order)
+        self._review = serializer('review', self._review)
+        self._offset = serializer('offset', self._offset)
+
+
 def evaluation_windows(words, streams, window, part=lambda streams: streams):
     """Cuts a text into `streams` equal parts and reads all of them once, window by window.
 

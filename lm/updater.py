@@ -28,21 +28,28 @@ class TruncatedBPTTUpdater(training.updaters.StandardUpdater):
 
     def update_core(self):
         iterator, optimizer = self.get_iterator('main'), self.get_optimizer('main')
-        words, targets = next(iterator)
-        # One draw per window also where nothing is forgotten: it is part of the random stream.
-        if np.random.rand() < RESET_PROBABILITY:
-            self._forget()
-        model, part = optimizer.target, self.team.part
-        with self.team.step(self.iteration):
-            self.team.touch(words)
-            nll, self.state = model(part(words), part(targets), self.state)
+        nll, share = self.read(optimizer.target, next(iterator))
         loss = functions.total(nll) / iterator.batch_size
+        model = optimizer.target
         model.cleargrads()
         # A shared embedding has a gradient in all rows, from the output.
         embedding = None if isinstance(model.output, L.Bias) else model.embed.W
-        values = self.team.backward(loss, {'loss': loss.array}, model, embedding)
+        values = self.team.backward(loss, {'loss': loss.array / share}, model, embedding)
         optimizer.update()
         chainer.report(values, model)
+
+    def read(self, model, window):
+        """Reads a window: `-log p` of this process's words, and which share of a full window of
+        words all processes have read; the loss is reported as that of a full one."""
+        words, targets = window
+        # One draw per window also where nothing is forgotten: it is part of the random stream.
+        if np.random.rand() < RESET_PROBABILITY:
+            self._forget()
+        part = self.team.part
+        with self.team.step(self.iteration):
+            self.team.touch(words)
+            nll, self.state = model(part(words), part(targets), self.state)
+        return nll, 1
 
     @property
     def n_words(self):
@@ -72,3 +79,24 @@ class TruncatedBPTTUpdater(training.updaters.StandardUpdater):
         whole = serializer(name, np.ascontiguousarray(by_stream.transpose(1, 0, 2)))
         mine = self.team.part(whole.transpose(1, 0, 2)).transpose(1, 0, 2)
         return backend.get_array_module(state).asarray(np.ascontiguousarray(mine))
+
+
+class ReviewUpdater(TruncatedBPTTUpdater):
+    """The same for a class-conditional model, over a `ReviewIterator`: each review is read from the
+    zero state, with the vector of its class added to its words."""
+
+    def read(self, model, window):
+        iterator = self.get_iterator('main')
+        mine = window.of(self.team.part(range(iterator.batch_size)))
+        keep = model.xp.asarray(~mine.begins, np.float32)[:, None]
+        with self.team.step(self.iteration):
+            self.team.touch(window.words)
+            inputs = model.inputs(model.xp.asarray(mine.words), model.xp.asarray(
+                np.repeat(mine.labels, mine.lengths)))
+            nll, self.state = model.score(inputs, mine.targets, mine.lengths,
+                                          tuple(part * keep for part in self.state))
+        return nll, len(window.words) / (iterator.batch_size * iterator.window)
+
+    @property
+    def n_words(self):
+        return self.get_iterator('main').position

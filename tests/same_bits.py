@@ -31,6 +31,8 @@ LM = ['--n-units-word', '13', '--unit', '37', '--epoch', '1', '--batchsize', '6'
 METHODS = {'baseline': [], 'adv': ['--xi_var', '2'], 'iadv': ['--xi_var', '3'],
            'vat': ['--xi_var', '2'], 'ivat': ['--xi_var', '3'],
            'spgd': ['--xi_var', '9', '--update_nearest_batch', '2']}
+CLASS_LM = ['--class_conditional', '1', '--epoch', '1', '--batchsize', '6', '--bproplen', '12',
+            '--random-seed', '3']
 LANGUAGE_MODELS = {'lm_adaptive': ['--adaptive-softmax', '--cutoffs', '40,90'], 'lm_softmax': [],
                    'lm_two_layers': ['--layer', '2', '--adaptive-softmax']}
 
@@ -54,6 +56,11 @@ def digests(folder):
                             ['--method', method, *CLASSIFIER, *flags, *start])
     found['two_layers'] = run(train.main, 'two_layers', [
         '--method', 'iadv', *CLASSIFIER, '--n_layers', '2', '--xi_var', '3'])
+    found['class_lm'] = run(pretrain.main, 'class_lm', [
+        *CLASS_LM, '--init', os.path.join(folder, 'lm_adaptive', 'best.model')])
+    found['spgd_lm'] = run(train.main, 'spgd_lm', [
+        '--method', 'spgd', *CLASSIFIER, *METHODS['spgd'], *start, '--class_lm',
+        os.path.join(folder, 'class_lm', 'best.model'), '--class_lm_weight', '0.1'])
     return found
 
 
@@ -61,9 +68,10 @@ def table1_numbers(folder):
     """Every number of Table 1 on these models, as text."""
     out = os.path.join(folder, 'table1.json')
     models = ','.join(f'{method}={os.path.join(folder, method, "best.model")}'
-                      for method in ('adv', 'iadv', 'spgd'))
+                      for method in ('adv', 'iadv', 'spgd', 'spgd_lm'))
     perplexity.main(['--lm', os.path.join(folder, 'lm_adaptive', 'best.model'), '--model', models,
-                     '--methods', 'none,adv,iadv,spgd,adv_sparse,random', '--data_dir',
+                     '--methods', 'none,adv,iadv,spgd,spgd_lm,adv_sparse,random,hotflip,'
+                     'hotflip_greedy', '--data_dir',
                      os.path.join(folder, 'data'), '--n_samples', '20', '--json', out])
     with open(out, encoding='utf-8') as stream:
         return json.load(stream)['rows']

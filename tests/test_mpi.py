@@ -33,6 +33,9 @@ TRAIN = ('--lower 0 --ignore_unk 1 --emb_dim 6 --hidden_dim 7 --hidden_cls_dim 5
 PRETRAIN = ('--unit 7 --n-units-word 6 --batchsize 6 --bproplen 7 --epoch 1 --log-steps '
             '--progress off --adaptive-softmax').split()
 
+CLASS_LM = ('--batchsize 5 --bproplen 7 --epoch 2 --log_steps --progress off --dropout 0'
+            ).split()
+
 # Everything in one job, since starting Python takes longer than training does.
 JOB = '''
 import sys
@@ -132,14 +135,22 @@ def one_process(corpus, tmp_path_factory):
 
 def all_runs(corpus, out):
     return [*(train_run(corpus, out / method, method, '--dropout', 0) for method in METHODS),
-            pretrain_run(corpus, out / 'lm', '--dropout', 0)]
+            pretrain_run(corpus, out / 'lm', '--dropout', 0),
+            class_lm_run(corpus, out / 'class_lm', out / 'lm'),
+            train_run(corpus, out / 'spgd_lm', 'spgd', '--dropout', 0, '--class_lm',
+                      out / 'class_lm' / 'best.model', '--class_lm_weight', 0.1)]
+
+
+def class_lm_run(corpus, out, lm, *more):
+    return ['pretrain', '--data_dir', corpus, '--out', out, '--class_conditional', 1, '--init',
+            lm / 'best.model', *CLASS_LM, *more]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('processes', [2, 4])
 def test_several_processes_train_as_one_does(corpus, one_process, tmp_path, processes):
     output = run_job(processes, *all_runs(corpus, tmp_path))
-    for method in [*METHODS, 'lm']:
+    for method in [*METHODS, 'lm', 'class_lm', 'spgd_lm']:
         expected = steps(one_process / method)
         assert len(expected) > 50
         assert_same_steps(steps(tmp_path / method), expected)
@@ -155,9 +166,15 @@ def test_several_processes_train_as_one_does(corpus, one_process, tmp_path, proc
     results = [read(out / 'lm' / 'result.json') for out in (tmp_path, one_process)]
     for key in ('valid_perplexity', 'test_perplexity', 'test_perplexity_per_review'):
         assert results[0][key] == pytest.approx(results[1][key], rel=1e-5)
+    results = [read(out / 'class_lm' / 'result.json') for out in (tmp_path, one_process)]
+    for split in ('dev', 'test'):
+        ours, theirs = (result['classes'][split] for result in results)
+        assert ours.pop('perplexity_per_class') == pytest.approx(
+            theirs.pop('perplexity_per_class'), rel=1e-5)
+        assert ours == pytest.approx(theirs, rel=1e-5)
     # One process writes and prints.
-    assert output.count('spgd: 80 reviews') == 1 and f', {processes} processes' in output
-    assert output.count('best epoch') == len(METHODS) + 1
+    assert output.count('spgd: 80 reviews') == 2 and f', {processes} processes' in output
+    assert output.count('best epoch') == len(METHODS) + 3
     assert sorted(os.listdir(tmp_path / 'spgd')) == [
         'args.json', 'best.model', 'log', 'result.json', 'snapshot.npz', 'steps.jsonl',
         'vocab.txt']
@@ -225,6 +242,12 @@ def test_resumed_language_model(corpus, tmp_path):
             pretrain_run(corpus, tmp_path / 'whole', *flags, '--epoch', 2))
     assert len(steps(tmp_path / 'whole')) == 150
     assert steps(tmp_path / 'parts') == steps(tmp_path / 'whole')
+    # The same for a class-conditional model, which reads reviews instead of streams.
+    runs = {name: class_lm_run(corpus, tmp_path / name, tmp_path / 'whole', *flags)
+            for name in ('class_parts', 'class_whole')}
+    run_job(2, [*runs['class_parts'], '--epoch', 1], [*runs['class_parts'], '--resume'],
+            runs['class_whole'])
+    assert steps(tmp_path / 'class_parts') == steps(tmp_path / 'class_whole')
 
 
 def test_a_folder_in_use_ends_the_job_in_one_line(corpus, tmp_path):

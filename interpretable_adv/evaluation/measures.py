@@ -2,14 +2,18 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+import chainer
 import numpy as np
 
+from interpretable_adv.evaluation.invariance import Invariance, Judgement
 from interpretable_adv.evaluation.readings import READINGS
 from interpretable_adv.evaluation.victim import Adversary, AttackedReviews, Sequences, Victim
 from interpretable_adv.nets import by_length
 
 WORDS_PER_BATCH = 10000
 FLIP_RATES = (10, 25, 50)  # per cent, at which a sweep compares methods
+OF_SWAPS = ('antonyms', 'synonyms')  # scores that have no value where nothing is swapped
+JUDGED = ('judge_changed', 'judge_changed_random', 'judge_excess', *OF_SWAPS)
 
 
 class Scorer(Protocol):
@@ -44,11 +48,15 @@ class Measurement:
         flipped: by reading, whether its prediction changed.
         changed: by reading, how many words are other words than before (continuous: none).
         nll_clean, nll: of the review as it is, and by reading.
+        gradient_norms: `(reviews, 2)`, see `attacks.Attacked`; None without a guide.
+        judgements: by discrete reading, what an independent judge says; empty without one.
     """
 
     def __init__(self, sequences: Sequences, readings: Sequence[str]):
         count = len(sequences)
         self.readings = readings
+        self.gradient_norms: np.ndarray | None = None
+        self.judgements: dict[str, Judgement] = {}
         self.words = np.array([len(sequence) for sequence in sequences])
         self.predictions = self.words - 1
         self.moved, self.norm, self.nll_clean = (np.zeros(count) for _ in range(3))
@@ -66,10 +74,12 @@ class Measurement:
             'norm_per_word': float(self.norm.sum() / self.words.sum()),
             'norm_per_moved_word': float(self.norm.sum() / max(1, self.moved.sum())),
             'perplexity_clean': clean,
+            'gradient_norms': None if self.gradient_norms is None else dict(zip(
+                ('loss', 'class_lm'), self.gradient_norms.mean(axis=0).tolist())),
             'scores': {name: self._summary_of(name, clean) for name in self.readings},
         }
 
-    def _summary_of(self, reading: str, clean: float) -> dict[str, float]:
+    def _summary_of(self, reading: str, clean: float) -> dict[str, float | None]:
         value = float(perplexity(self.nll[reading].sum(), self.predictions.sum()))
         gaps = self.perplexities(reading) - self.perplexities()
         return {
@@ -79,12 +89,40 @@ class Measurement:
             'flipped': 100 * float(self.flipped[reading].mean()),
             'accuracy': 100 * float(self.right_after[reading].mean()),
             'words_changed': 100 * float(self.changed[reading].sum() / self.words.sum()),
+            **self._judged(reading),
+        }
+
+    def _judged(self, reading: str) -> dict[str, float | None]:
+        """Shares in per cent: of reviews whose judged label changes, of those where random swaps of
+        as many words change it, and their difference with its standard error; of swapped words
+        that are antonyms and synonyms, None where nothing is swapped or there is no WordNet."""
+        if reading not in self.judgements:
+            return {}
+        judgement, swaps = self.judgements[reading], self.changed[reading].sum()
+        changed, by_chance = (part != judgement.before
+                              for part in (judgement.after, judgement.random))
+        excess = changed.astype(float) - by_chance
+        return {
+            'judge_changed': 100 * float(changed.mean()),
+            'judge_changed_random': 100 * float(by_chance.mean()),
+            'judge_excess': 100 * float(excess.mean()),
+            'judge_excess_error': 100 * float(excess.std() / len(excess) ** 0.5),
+            **{name: 100 * float(getattr(judgement, name).sum() / swaps)
+               if swaps and getattr(judgement, name) is not None else None for name in OF_SWAPS},
         }
 
     def perplexities(self, reading: str | None = None) -> np.ndarray:
         """Perplexity of each review by itself; NaN where it predicts nothing."""
         return perplexity(self.nll_clean if reading is None else self.nll[reading],
                           self.predictions)
+
+
+def sample(n_reviews: int, count: int, seed: int) -> np.ndarray:
+    """Numbers of `count` random reviews, ascending; all of them for 0 or more than there are."""
+    everything = np.arange(n_reviews)
+    if not 0 < count < n_reviews:
+        return everything
+    return np.sort(np.random.RandomState(seed).choice(n_reviews, count, replace=False))
 
 
 def predictions(victim: Victim, sequences: Sequences) -> np.ndarray:
@@ -97,8 +135,9 @@ def predictions(victim: Victim, sequences: Sequences) -> np.ndarray:
 
 def measure(adversary: Adversary, scorer: Scorer, sequences: Sequences, labels: np.ndarray,
             before: np.ndarray, nll_clean: np.ndarray, readings: Sequence[str] = READINGS,
-            progress: Callable[[int], None] | None = None) -> Measurement:
-    """Attacks reviews and lets a language model read the result.
+            progress: Callable[[int], None] | None = None,
+            invariance: Invariance | None = None) -> Measurement:
+    """Attacks reviews and lets a language model, and an independent judge, read the result.
 
     Args:
         labels: int32 on the host.
@@ -107,22 +146,36 @@ def measure(adversary: Adversary, scorer: Scorer, sequences: Sequences, labels: 
         progress: called with the number of reviews done since the last call.
     """
     found = Measurement(sequences, readings)
+    judged: dict[str, list[Judgement]] = {}
+    batches = by_length(sequences, WORDS_PER_BATCH)
     found.right, found.nll_clean = before == labels, nll_clean
-    for batch in by_length(sequences, WORDS_PER_BATCH):
+    for batch in batches:
         reviews, truth = [sequences[i] for i in batch], labels[batch]
         attacked = adversary(reviews, truth)
         found.norm[batch] = _sums(attacked.norms, reviews)
         found.moved[batch] = _sums(attacked.norms > 0, reviews)
+        if attacked.gradient_norms is not None:
+            if found.gradient_norms is None:
+                found.gradient_norms = np.zeros((len(sequences), 2))
+            found.gradient_norms[batch] = chainer.cuda.to_cpu(attacked.gradient_norms)
         for reading in readings:
             after = attacked.logits_after(reading).argmax(axis=1)
             found.right_after[reading][batch] = after == truth
             found.flipped[reading][batch] = after != before[batch]
             found.nll[reading][batch] = nll_after(scorer, attacked, reading)
             if reading != 'continuous':
-                changed = np.concatenate(attacked.reading(reading)) != np.concatenate(reviews)
+                text = attacked.reading(reading)
+                changed = np.concatenate(text) != np.concatenate(reviews)
                 found.changed[reading][batch] = _sums(changed, reviews)
+                if invariance:
+                    judged.setdefault(reading, []).append(
+                        invariance(reviews, text, adversary.neighbors_of))
         if progress:
             progress(len(batch))
+    order = np.argsort(np.concatenate(batches))
+    found.judgements = {reading: Judgement(**{
+        name: np.concatenate(part)[order] for name, *part in zip(Judgement._fields, *parts)
+        if part[0] is not None}) for reading, parts in judged.items()}
     return found
 
 
@@ -158,20 +211,25 @@ def review_perplexities(scorer: Scorer, attacked: AttackedReviews,
 
 # Equal strength -------------------------------------------------------------------------------
 
-def gap_at_flip_rate(points: Sequence[dict], reading: str, rate: float) -> float | None:
-    """The gap at which a method flips `rate` per cent of predictions, between two step sizes.
+def gap_at_flip_rate(points: Sequence[dict], reading: str, rate: float,
+                     name: str = 'gap') -> float | None:
+    """The gap at which a method flips `rate` per cent of predictions, between two strengths.
 
     Args:
-        points: summaries of one method, in order of ε.
+        points: summaries of one method, the weakest first.
+        name: of another score instead of the gap.
 
     Returns:
-        the gap at the first crossing, by linear interpolation from (0, 0); None if the method
-        never reaches that rate.
+        the value at the first crossing, by linear interpolation from (0, 0), or, for a score that
+        has no value there, from the first one that has; None if the method never reaches that rate.
     """
-    previous = 0.0, 0.0
+    previous = 0.0, None if name in OF_SWAPS else 0.0
     for point in points:
-        here = point['scores'][reading]['flipped'], point['scores'][reading]['gap']
+        scores = point['scores'][reading]
+        here = scores['flipped'], scores.get(name)
         if here[0] >= rate:
+            if here[1] is None or previous[1] is None:
+                return here[1]
             weight = (rate - previous[0]) / (here[0] - previous[0])
             return previous[1] + weight * (here[1] - previous[1])
         previous = here
@@ -179,8 +237,9 @@ def gap_at_flip_rate(points: Sequence[dict], reading: str, rate: float) -> float
 
 
 def compare_at_equal_strength(sweep: Sequence[dict], methods: Sequence[str],
-                              reading: str = 'continuous') -> dict[str, dict[str, float | None]]:
-    """`{method: {rate: gap}}` at the flip rates of `FLIP_RATES`."""
+                              reading: str = 'continuous',
+                              name: str = 'gap') -> dict[str, dict[str, float | None]]:
+    """`{method: {rate: gap}}`, or another score, at the flip rates of `FLIP_RATES`."""
     return {method: {str(rate): gap_at_flip_rate(
-        [row for row in sweep if row['method'] == method], reading, rate) for rate in FLIP_RATES}
-        for method in methods}
+        [row for row in sweep if row['method'] == method], reading, rate, name)
+        for rate in FLIP_RATES} for method in methods}

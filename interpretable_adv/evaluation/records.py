@@ -99,7 +99,7 @@ def make_record(review: AttackedReview, index: int, words: Sequence[str],
 
 def _settings(review: AttackedReview) -> Record:
     """The values of `SETTINGS` that the attack depends on."""
-    of_method = 'epsilon', *METHODS[review.method].settings
+    of_method = METHODS[review.method].all_settings
     found = {name: getattr(review.settings, name) for name in SETTINGS if name in of_method}
     return {**found, 'toward_only': True} if review.settings.toward_only else found
 

@@ -9,7 +9,7 @@ from interpretable_adv import perturbations
 from interpretable_adv.data import NO_LABEL
 from interpretable_adv.evaluation import measures
 from interpretable_adv.evaluation.victim import Adversary, AttackedReviews, Sequences
-from interpretable_adv.methods import AttackSettings
+from interpretable_adv.methods import METHODS, AttackSettings
 from interpretable_adv.nn import functions
 
 DISCRETE = ('nearest', 'direction')  # readings that are texts
@@ -49,8 +49,9 @@ class AttackedReview:
     perplexity: dict[str, float] | None = None
 
     @property
-    def epsilon(self) -> float:
-        return self.settings.epsilon
+    def epsilon(self) -> float | None:
+        """Its ε; None for attacks that have none."""
+        return None if METHODS[self.method].swaps else self.settings.epsilon
 
 
 def attack(adversary: Adversary, sequences: Sequences, labels: np.ndarray,

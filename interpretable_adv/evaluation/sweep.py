@@ -1,4 +1,4 @@
-"""The plot of a sweep over ε: perplexity gap against flipped predictions."""
+"""The plot of a sweep over the strength: perplexity gap against flipped predictions."""
 from collections.abc import Sequence
 
 import matplotlib
@@ -18,7 +18,7 @@ def draw(axes: Axes, rows: Sequence[dict], methods: Sequence[str], reading: str)
     """Draws a line for each method on axes, and returns them.
 
     Args:
-        rows: summaries of `measures.Measurement`, with `method` and `epsilon`.
+        rows: summaries of `measures.Measurement`, with `method`, `epsilon` and `budget`.
     """
     for method in methods:
         row = METHODS[method]
@@ -36,9 +36,17 @@ def draw(axes: Axes, rows: Sequence[dict], methods: Sequence[str], reading: str)
     return axes
 
 
+def strength(point: dict) -> str:
+    """ε of a row, or its budget in per cent of the words."""
+    if point['epsilon'] is None:
+        return f"{100 * point['budget']:g} %"
+    return f"{point['epsilon']:g}"
+
+
 def label_points(axes: Axes, rows: Sequence[dict], methods: Sequence[str], reading: str,
                  renderer: RendererAgg) -> None:
-    """Labels the points with their ε where there is room: no label covers another, or a point.
+    """Labels the points with ε, or with the budget of attacks that have none, where there is room:
+    no label covers another, or a point.
 
     The axes must have their final place and limits.
     """
@@ -58,7 +66,7 @@ def label_points(axes: Axes, rows: Sequence[dict], methods: Sequence[str], readi
                 continue
             for offset in OFFSETS:
                 label = axes.annotate(
-                    f"{point['epsilon']:g}", place, xytext=offset, textcoords='offset points',
+                    strength(point), place, xytext=offset, textcoords='offset points',
                     fontsize=6, color=METHODS[method].color, va='center',
                     ha={-1: 'right', 0: 'center', 1: 'left'}[(offset[0] > 0) - (offset[0] < 0)])
                 label.set_path_effects([withStroke(linewidth=1.5, foreground='white')])

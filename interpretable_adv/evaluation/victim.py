@@ -80,11 +80,23 @@ class Adversary:
         method: of `METHODS`.
         victim: the classifier.
         settings: of the attack.
+        guide: the class-conditional language model that the settings name, see `attacks.Guide`.
     """
 
-    def __init__(self, method: str, victim: Victim, settings: AttackSettings):
+    def __init__(self, method: str, victim: Victim, settings: AttackSettings,
+                 guide: attacks.Guide | None = None):
         self.method, self.victim, self.settings = method, victim, settings
         self.table = victim.neighbors(settings)
+        self.guide = guide
+
+    @property
+    def epsilon(self) -> float | None:
+        """Its ε; None for attacks that have none."""
+        return None if METHODS[self.method].swaps else self.settings.epsilon
+
+    def neighbors_of(self, ids: np.ndarray) -> np.ndarray:
+        """The neighbours `(n, K)` of words `(n,)`, both on the host."""
+        return chainer.cuda.to_cpu(self.table[self.victim.model.xp.asarray(ids)])
 
     def __call__(self, sequences: Sequences, labels: np.ndarray) -> 'AttackedReviews':
         """Attacks a batch of reviews.
@@ -95,7 +107,7 @@ class Adversary:
         model = self.victim.model
         ids = model.xp.asarray(np.concatenate(sequences))
         attack = METHODS[self.method].build_attack(
-            self.settings, self.table, functools.partial(self._noise, sequences))
+            self.settings, self.table, functools.partial(self._noise, sequences), self.guide)
         with chainer.using_config('train', False):
             if METHODS[self.method].virtual:
                 logits = model.xp.asarray(self.victim.logits(sequences))
@@ -119,12 +131,14 @@ class AttackedReviews:
         sequences: the reviews, on the host.
         ids: their words `(N,)`, on the model's device, as is
         perturbation: `(N, emb_dim)`.
+        gradient_norms: see `attacks.Attacked`.
     """
 
     def __init__(self, adversary: Adversary, sequences: Sequences, ids: Array,
                  attacked: attacks.Attacked):
         self.adversary, self.sequences, self.ids = adversary, sequences, ids
         self.perturbation = attacked.perturbation
+        self.gradient_norms = attacked.gradient_norms
         self._chosen = attacked.chosen
         self._victim = adversary.victim
 
@@ -147,7 +161,7 @@ class AttackedReviews:
     def cosines(self) -> Array:
         """Cosines between the perturbation and the directions to the neighbours `(N, K)`."""
         return neighbor_cosines(self._victim.embeddings, self.ids, self.neighbors,
-                                self.perturbation / (self.adversary.settings.epsilon or 1))
+                                self.perturbation / (self.adversary.epsilon or 1))
 
     @functools.cached_property
     def neighbor_index(self) -> Array:

@@ -20,7 +20,7 @@ from experiments.upstream_diff import (
 from interpretable_adv.errors import UserError
 from tests.experiments import stand_in
 
-FAULTS, CHOICES = 11, 17  # of upstream, and where the paper leaves something open
+FAULTS, CHOICES = 11, 18  # of upstream, and where the paper leaves something open
 
 
 @pytest.fixture

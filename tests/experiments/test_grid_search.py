@@ -34,7 +34,8 @@ def test_ties_stay_and_valleys_are_left_to_the_better_side(scores, start, best):
 
 def make_search(tmp_path, dev, overrides=(), seeds=(1, 2)):
     """A search whose trainings are replaced by a formula for dev accuracy."""
-    preset = presets.load('toy', ['grid_search.adv.xi_var=0.25 0.5 1 2',
+    preset = presets.load('toy', ['grid_search.spgd_lm.class_lm_weight=',
+                                  'grid_search.adv.xi_var=0.25 0.5 1 2',
                                   'grid_search.spgd.xi_var=1 2.5 5',
                                   'grid_search.spgd.sparsity=0.5 0.75 0.9',
                                   'grid_search.n_epoch=6', *overrides])

@@ -51,14 +51,18 @@ def test_a_mistake_is_one_line(root, tmp_path):
 def test_all_tables_and_figures_of_a_tiny_experiment(root, tmp_path):
     arguments = ['all', '--preset', 'toy', '--runs', 'runs', '--data_dir', 'corpus', '--seeds', '3',
                  'train.n_epoch=1', 'lm.epoch=1', 'perplexity.n_samples=20', 'sweep.n_samples=10',
-                 'sweep.sweep_epsilon=1', 'analysis.limit=2']
+                 'sweep.sweep_epsilon=1', 'sweep.sweep_budget=0.1', 'robustness.n_samples=10',
+                 'class_lm.epoch=1', 'analysis.limit=2']
     first = call(root, tmp_path, *arguments)
     assert first.returncode == 0, first.stderr + first.stdout
     for title in ('Table 1: adversarial quality', 'Table 2: dataset information',
-                  'Table 3: test accuracy (%)', 'Differences in test accuracy', 'equal strength'):
+                  'Table 3: test accuracy (%)', 'Differences in test accuracy', 'equal strength',
+                  'Table 4: accuracy under attack (%)', 'Differences in accuracy under attack',
+                  'Label invariance of the texts', 'The class-conditional language model'):
         assert title in first.stdout
     figures = {path.name for path in (tmp_path / 'runs' / 'figures').iterdir()}
-    assert {'figure1.png', 'training_curves.png', 'gap_accuracy.png', 'report.html'} <= figures
+    assert {'figure1.png', 'training_curves.png', 'gap_accuracy.png', 'label_invariance.png',
+            'report.html'} <= figures
     assert len([name for name in figures if name.startswith('review_')]) >= 4  # PNG and PDF
 
     second = call(root, tmp_path, *arguments)

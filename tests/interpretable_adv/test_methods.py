@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
+from experiments import presets
 from interpretable_adv import analysis, attacks, data, methods, paper, train, updaters
 from interpretable_adv.errors import UserError
 from interpretable_adv.evaluation import records, sweep
@@ -44,19 +45,31 @@ def test_methods_are_in_the_order_of_the_papers_tables():
 
 def test_lists_of_methods():
     assert methods.trainable() == ['baseline', 'adv', 'iadv', 'spgd', 'vat', 'ivat']
-    assert methods.classifiers() == ['baseline', 'pretrained', 'adv', 'iadv', 'spgd', 'vat', 'ivat']
-    assert methods.attackers() == ['adv', 'iadv', 'spgd', 'vat', 'ivat', 'none', 'adv_sparse',
-                                   'random']
+    assert methods.classifiers() == ['baseline', 'pretrained', 'adv', 'iadv', 'spgd', 'spgd_lm',
+                                     'vat', 'ivat']
+    assert methods.attackers() == ['adv', 'iadv', 'spgd', 'spgd_lm', 'vat', 'ivat', 'none',
+                                   'adv_sparse', 'random', 'hotflip', 'hotflip_greedy']
     assert methods.controls(['adv', 'spgd']) == ['adv_sparse', 'random']
     assert methods.controls(['spgd']) == []
+    assert methods.swapping(['adv', 'spgd']) == ['hotflip', 'hotflip_greedy']
+    assert methods.swapping(['adv']) == []
     assert [name for name, row in METHODS.items() if row.starts_from_lm] == [
-        'pretrained', 'adv', 'iadv', 'spgd', 'vat', 'ivat']
+        'pretrained', 'adv', 'iadv', 'spgd', 'spgd_lm', 'vat', 'ivat']
+
+
+def test_attacks_by_swaps_cannot_train():
+    for name in ('hotflip', 'hotflip_greedy'):
+        with pytest.raises(UserError, match=name):
+            train.parse(['--method', name])
+        with pytest.raises(UserError, match='no method'):
+            presets.check_method(name, 'a preset')
 
 
 def test_a_control_has_the_papers_epsilon_of_its_method():
     assert METHODS['adv'].epsilon == METHODS['random'].epsilon == 5
     assert METHODS['adv_sparse'].epsilon == 5
     assert METHODS['spgd'].epsilon == 25 and METHODS['baseline'].epsilon is None
+    assert METHODS['spgd_lm'].epsilon == 25 and METHODS['hotflip'].epsilon is None
 
 
 CHOICES = {
@@ -97,6 +110,13 @@ def test_an_attack_gets_what_it_uses_and_no_more():
     assert row.settings == ('level', 'first_scale', 'mask_eos')
     row = Method('a', 'A', 'red', 'o', attack=attack, uses=('sparsity', 'seed'))
     assert row.build_attack(settings) == (2.0, {**shared, 'sparsity': 0.5, 'seed': 7})
+    row = Method('a', 'A', 'red', 'o', attack=attack, guided=True)
+    assert row.build_attack(settings, guide='guide') == (2.0, {**shared, 'guide': 'guide'})
+    assert row.settings == (*shared, 'class_lm', 'class_lm_weight')
+    row = Method('a', 'A', 'red', 'o', attack=lambda **options: options, uses=('sparsity',),
+                 swaps=True, needs_neighbors=True)
+    assert row.build_attack(settings, 'table') == {'neighbors': 'table', 'sparsity': 0.5}
+    assert row.settings == ('k', 'k_offset', 'limit_vocabulary', 'sparsity')
     row = Method('a', 'A', 'red', 'o', attack=attack, needs_neighbors=True, virtual=True)
     assert row.build_attack(settings, 'table', 'noise') == (
         2.0, {**shared, 'neighbors': 'table', 'virtual': True, 'noise': 'noise'})
@@ -113,6 +133,8 @@ def test_every_attack_of_the_table_can_be_built():
     assert built['adv'].epsilon == 2.0 and not built['adv'].virtual
     assert built['vat'].virtual and built['ivat'].virtual and built['ivat'].neighbors == 'table'
     assert built['adv_sparse'].sparsity == 0.5 and built['random'].seed == 9
+    for name in ('hotflip', 'hotflip_greedy'):
+        assert (built[name].sparsity, built[name].neighbors) == (0.5, 'table')
 
 
 # A new method ---------------------------------------------------------------------------------

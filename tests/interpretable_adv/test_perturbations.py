@@ -333,3 +333,34 @@ def test_directions_in_a_table(code, columns):
 def test_directions_in_a_table_need_ids_of_it():
     with pytest.raises(IndexError):
         perturbations.table_directions(np.ones((3, 2), 'f'), np.array([3]), np.array([[0]]))
+
+
+# HotFlip ----------------------------------------------------------------------------------
+
+@given(batches(), st.sampled_from([0, 0.25, 0.5, 0.9, 1]))
+def test_hotflip_takes_the_swaps_of_largest_positive_gain(batch, sparsity):
+    lengths, gradient, neighbors = batch  # any vectors will do
+    words = np.random.RandomState(0).normal(size=gradient.shape).astype('f')
+    gains = perturbations.swap_gains(gradient, words, neighbors)
+    counts = perturbations.n_kept(lengths, sparsity)
+    chosen = perturbations.hotflip(gains, lengths, counts)
+    start = 0
+    for length, count in zip(lengths, counts):
+        assert count == int((1 - sparsity) * length + 1e-9)
+        swaps = []  # of each word the best: gain, position, neighbour
+        for i in range(start, start + length):
+            values = [float((neighbors[i, k].astype('d') - words[i]) @ gradient[i])
+                      for k in range(neighbors.shape[1])]
+            np.testing.assert_allclose(gains[i], values, atol=1e-4)
+            best = max(range(len(values)), key=lambda k: gains[i, k])
+            swaps.append((-gains[i, best], i, best))
+        taken = {i: k for gain, i, k in sorted(swaps)[:count] if gain < 0}
+        assert chosen[start:start + length].tolist() == [
+            taken.get(i, -1) for i in range(start, start + length)]
+        start += length
+
+
+def test_hotflip_never_takes_what_is_not_allowed():
+    gains = np.float32([[3, 2], [-np.inf, 1], [-np.inf, -np.inf], [0, -1]])
+    assert perturbations.hotflip(gains, [4], np.array([4])).tolist() == [0, 1, -1, -1]
+    assert perturbations.hotflip(gains, [2, 2], np.array([1, 1])).tolist() == [0, -1, -1, -1]

@@ -41,6 +41,7 @@ VALUES = [
     ('spgd_step', 1.5, '0.5', 'step', (None, 1.5, 0.5)),
     ('spgd_toward_only', 1, '0', 'toward_only', (False, True, False)),
     ('sparsity_rank', 'projected', 'raw', 'rank', ('raw', 'projected', 'raw')),
+    ('class_lm_weight', 0.1, '0.01', 'class_lm_weight', (1.0, 0.1, 0.01)),
 ]
 
 
@@ -57,7 +58,7 @@ def test_a_flag_counts_before_the_run_and_the_run_before_the_default(
 
 
 def test_all_settings_of_attacks_are_covered_here():
-    names = {row[3] for row in VALUES} | {'epsilon', 'directions', 'seed'}
+    names = {row[3] for row in VALUES} | {'epsilon', 'directions', 'class_lm', 'seed'}
     assert names == {field.name for field in dataclasses.fields(AttackSettings)}
 
 
@@ -290,19 +291,72 @@ def test_settings_as_flags():
         assert not isinstance(value, bool)
     sentence = dataclasses.replace(attack, level='sentence')
     assert settings.as_flags(sentence, 'adv')['norm_sentence_level'] == 1
+    assert settings.as_flags(attack, 'hotflip') == {**neighbors, 'sparsity': 0.5}
+    guided = dataclasses.replace(attack, class_lm='c.model', class_lm_weight=0.1)
+    assert settings.as_flags(guided, 'adv') == {
+        **shared, 'class_lm': 'c.model', 'class_lm_weight': 0.1}
+    assert settings.as_flags(guided, 'iadv') == {**shared, **neighbors}
+
+
+# A class-conditional language model -------------------------------------------------------------
+
+def test_a_class_lm_is_given_for_all_methods_or_for_one_or_is_that_of_the_training(model):
+    bare, run = model('bare'), model('run', method='spgd', xi_var=3.0, class_lm='trained.model',
+                                     class_lm_weight=0.1)
+    models = {'adv': bare, 'iadv': bare, 'spgd': run, 'hotflip': run}
+    found = resolve(models)
+    assert {method: attack.class_lm for method, attack in found.items()} == {
+        'adv': '', 'iadv': '', 'spgd': 'trained.model', 'hotflip': 'trained.model'}
+    assert found['spgd'].class_lm_weight == 0.1 and found['adv'].class_lm_weight == 1.0
+    found = resolve(models, class_lms=dict.fromkeys(models, 'given.model'))
+    assert {method: attack.class_lm for method, attack in found.items()} == {
+        'adv': 'given.model', 'iadv': '', 'spgd': 'given.model', 'hotflip': 'given.model'}
+    found = resolve(models, ['--class_lm_weight', '0'])
+    assert not any(attack.class_lm for attack in found.values())
+
+
+def test_a_method_that_needs_a_class_lm_has_one(model):
+    bare, run = model('bare'), model('run', method='spgd', xi_var=3.0, class_lm='trained.model')
+    assert resolve({'spgd_lm': run})['spgd_lm'] == AttackSettings(
+        3.0, class_lm='trained.model', seed=3)
+    for path, argv in ((bare, []), (run, ['--class_lm_weight', '0'])):
+        with pytest.raises(UserError, match='spgd_lm needs .* --class_lm spgd_lm=PATH'):
+            resolve({'spgd_lm': path}, argv)
+
+
+def test_attacks_by_swaps_have_no_epsilon(model):
+    run = model('run', method='spgd', xi_var=3.0, sparsity=0.9)
+    found = resolve({'hotflip': run}, epsilons={'hotflip': 2.0})['hotflip']
+    assert found.epsilon == 0 and found.budget == 0.1
+
+
+def test_a_run_is_described_without_the_parts_that_it_does_not_use():
+    """So runs of versions that did not know them can be resumed."""
+    plain = settings.describe(train.parse(['--method', 'spgd']))
+    assert not {'class_lm', 'class_lm_weight'} & set(plain)
+    guided = settings.describe(train.parse(['--method', 'spgd', '--class_lm', 'c.model']))
+    assert guided == {**plain, 'class_lm': 'c.model', 'class_lm_weight': 1.0}
+    plain = settings.describe(pretrain.parse([]))
+    assert not {'class_conditional', 'init'} & set(plain)
+    conditional = settings.describe(pretrain.parse(['--class_conditional', '--init', 'lm.model']))
+    assert conditional == {**plain, 'class_conditional': 1, 'init': 'lm.model'}
 
 
 @pytest.mark.parametrize('method', methods.attackers())
 def test_settings_as_flags_give_the_settings_again(method):
     attack = AttackSettings(2.5, level='word', first_scale=3.0, mask_eos=True, k=4, k_offset=0,
                             limit_vocabulary=False, sparsity=0.5, iterations=2, step=1.5,
-                            toward_only=True, rank='projected', directions='dropout')
+                            toward_only=True, rank='projected', directions='dropout',
+                            class_lm='c.model', class_lm_weight=0.1)
     flags = settings.as_flags(attack, method)
+    assert ('xi_var' in flags) != methods.METHODS[method].swaps
     argv = [part for flag, value in flags.items() if flag != 'seed'
             for part in (f'--{flag}', str(value))]
-    again = settings.attack_settings(train.parse(argv))
-    for name in ('epsilon', *methods.METHODS[method].settings):
-        assert getattr(again, name) == getattr(attack, name)
+    again = settings.attack_settings(train.parse(['--method', 'spgd', *argv]))
+    named = {settings.ATTACK.get(name, name): name for name in (
+        'epsilon', *methods.METHODS[method].settings)}
+    for flag in flags:
+        assert getattr(again, named[flag]) == getattr(attack, named[flag])
 
 
 def test_settings_of_training_flags():

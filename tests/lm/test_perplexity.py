@@ -7,6 +7,7 @@ import pytest
 
 from interpretable_adv import data
 from interpretable_adv.errors import UserError
+from interpretable_adv.evaluation.judge import Judge
 from interpretable_adv.nets import Classifier
 from interpretable_adv.runs import checkpoints
 from lm import perplexity, pretrain
@@ -217,7 +218,62 @@ def test_sweep(models, synthetic, tmp_path):
     assert set(result['gap_at_flip_rate']['continuous']) == set(ALL.split(',')[1:])
 
 
+def test_swaps(models, synthetic, tmp_path, trained, capsys):
+    """Attacks by swaps borrow SPGD's classifier and settings; a sweep varies their budget."""
+    spgd = trained('s', method='spgd', xi_var=8.0, nn_k=4, sparsity=0.5)
+    result = _run(models, synthetic, tmp_path, '--model', f'adv={models / "two.model"},spgd={spgd}',
+                  '--methods', 'none,adv,spgd,hotflip,hotflip_greedy', '--n_samples', 15,
+                  '--sweep_epsilon', '1,4', '--sweep_budget', '0.5,0.1')
+    rows = {row['method']: row for row in result['rows']}
+    for method in ('hotflip', 'hotflip_greedy'):
+        row = rows[method]
+        assert row['model'] == str(spgd) and row['epsilon'] is None and row['budget'] == 0.5
+        assert row['settings'] == {'nn_k': 4, 'nn_k_offset': 1, 'use_limit_vocab': 1,
+                                   'sparsity': 0.5}
+        assert 0 < row['words_moved'] <= 50
+        # The perturbation leads to the word, so all readings are of one text.
+        scores = row['scores']
+        assert scores['nearest'] == scores['direction']
+        assert scores['nearest']['words_changed'] == row['words_moved']
+        assert scores['continuous']['flipped'] == scores['nearest']['flipped']
+    assert rows['spgd']['epsilon'] == 8 and rows['spgd']['budget'] is None
+    assert (rows['hotflip_greedy']['words_moved'] < rows['hotflip']['words_moved'])
+    assert [(row['method'], row['epsilon'], row['budget']) for row in result['sweep']] == [
+        *((method, epsilon, None) for method in ('adv', 'spgd') for epsilon in (1, 4)),
+        *((method, None, budget) for method in ('hotflip', 'hotflip_greedy')
+          for budget in (0.1, 0.5))]
+    assert 'hotflip_greedy  –' in capsys.readouterr().out
+
+
+def test_the_judge(models, synthetic, tmp_path, capsys):
+    arguments = ['--model', models / 'one.model', '--methods', 'none,adv,hotflip', '--n_samples',
+                 0, '--sweep_epsilon', '4,40', '--wordnet', '']
+    result = _run(models, synthetic, tmp_path, *arguments)
+    corpus = data.load(str(synthetic))
+    judge = Judge(corpus.train.sequences, corpus.train.labels, 2, corpus.n_vocab)
+    assert result['judge']['accuracy'] == 100 * np.mean(
+        judge.predict(corpus.test.sequences) == corpus.test.labels)
+    none, adv, hotflip = result['rows']
+    assert none['scores']['nearest']['judge_changed'] == 0
+    assert none['scores']['direction']['judge_changed_random'] == 0
+    assert 'judge_changed' not in adv['scores']['continuous']
+    assert hotflip['scores']['nearest']['judge_changed'] > 0
+    assert hotflip['scores']['nearest']['judge_changed_random'] > 0
+    assert set(result['judged_at_flip_rate']) == {'nearest'}
+    assert set(result['judged_at_flip_rate']['nearest']) == {
+        'judge_changed', 'judge_changed_random', 'judge_excess', 'antonyms', 'synonyms'}
+    assert 'Labels changed for the judge' in capsys.readouterr().out
+    without = _run(models, synthetic, tmp_path, *arguments, '--no_judge')
+    assert without['judge'] is None and without['judged_at_flip_rate'] == {}
+    assert 'Labels changed' not in capsys.readouterr().out
+    for row, other in zip(result['rows'], without['rows']):
+        assert row['scores']['nearest'].items() >= other['scores']['nearest'].items()
+
+
 @pytest.mark.parametrize('arguments,message', [
+    (['--methods', 'spgd_lm'], 'spgd_lm needs a class-conditional'),
+    (['--wordnet', 'nowhere'], 'is not a WordNet database'),
+    (['--sweep_budget', '2'], 'not between 0 and 1'),
     (['--methods', 'adv,pgd'], 'pgd is not one of'),
     (['--methods', ','], 'is empty'),
     (['--epsilon', 'adv=x'], 'give numbers from 0'),

@@ -45,7 +45,8 @@ def test_records(corpus, models, tmp_path):
     for gpu in (-1, 0):
         path = tmp_path / f'records{gpu}.jsonl'
         analysis.main(['--model', str(models[0]), '--lm', str(models[1]), '--data_dir',
-                       str(corpus), *DATA, '--methods', 'adv,iadv,spgd', '--nn_k', '4',
+                       str(corpus), *DATA, '--methods', 'adv,iadv,spgd,hotflip,hotflip_greedy',
+                       '--nn_k', '4',
                        '--out', str(path), '--gpu', str(gpu), '--progress', 'off'])
         with open(path, encoding='utf-8') as stream:
             records.append([json.loads(line) for line in stream])
@@ -59,8 +60,28 @@ def test_table_1(corpus, models, tmp_path):
         path = tmp_path / f'table{gpu}.json'
         np.random.seed(0)
         perplexity.main(['--model', str(models[0]), '--lm', str(models[1]), '--data_dir',
-                         str(corpus), *DATA, '--methods', 'none,adv,iadv,spgd,adv_sparse',
+                         str(corpus), *DATA, '--methods',
+                         'none,adv,iadv,spgd,adv_sparse,hotflip,hotflip_greedy',
                          '--nn_k', '4', '--json', str(path), '--gpu', str(gpu)])
         tables.append(json.loads(path.read_text(encoding='utf-8')))
         del tables[-1]['seconds']
     assert_same(tables[1], tables[0])
+
+
+def test_a_class_conditional_language_model_and_what_it_guides(corpus, models, tmp_path):
+    results = []
+    for gpu in ('-1', '0'):
+        class_lm = tmp_path / f'class_lm{gpu}' / 'best.model'
+        pretrain.main(['--data_dir', str(corpus), '--out', str(class_lm.parent), *DATA,
+                       '--class_conditional', '1', '--init', str(models[1]), '--batchsize', '4',
+                       '--bproplen', '6', '--epoch', '1', '--dropout', '0', '--progress', 'off',
+                       '--gpu', gpu])
+        out = tmp_path / f'guided{gpu}'
+        train.main(['--data_dir', str(corpus), '--out', str(out), '--method', 'spgd', *DATA,
+                    '--emb_dim', '6', '--hidden_dim', '7', '--hidden_cls_dim', '4', '--n_epoch',
+                    '1', '--batchsize', '8', '--nn_k', '4', '--dropout', '0', '--log_steps', '1',
+                    '--class_lm', str(class_lm), '--progress', 'off', '--gpu', gpu])
+        classes = json.loads((class_lm.parent / 'result.json').read_text())['classes']
+        steps = [json.loads(line) for line in (out / 'steps.jsonl').read_text().splitlines()]
+        results.append([classes, steps])
+    assert_same(results[1], results[0])

@@ -48,6 +48,8 @@ class HandScorer:
 class HandAttacked:
     """What `victim.AttackedReviews` offers, from the tables above."""
 
+    gradient_norms = None
+
     def __init__(self, sequences):
         self.sequences = sequences
         self.numbers = [[len(review) for review in SEQUENCES].index(len(review))
@@ -80,10 +82,12 @@ def measure(asked, monkeypatch):
         asked.append(([len(review) for review in sequences], labels.tolist()))
         return HandAttacked(sequences)
 
-    def measure(readings=READINGS, progress=None):
+    adversary.neighbors_of = None
+
+    def measure(readings=READINGS, progress=None, invariance=None):
         scorer = HandScorer()
         return measures.measure(adversary, scorer, SEQUENCES, LABELS, BEFORE,
-                                scorer.nll(SEQUENCES), readings, progress)
+                                scorer.nll(SEQUENCES), readings, progress, invariance)
 
     monkeypatch.setattr(measures, 'WORDS_PER_BATCH', 4)
     return measure
@@ -144,7 +148,8 @@ def test_perplexities_of_each_review_by_hand(measure):
 def test_summary_by_hand(measure):
     summary = measure().summary()
     assert set(summary) == {'accuracy_clean', 'words_moved', 'norm_per_word',
-                            'norm_per_moved_word', 'perplexity_clean', 'scores'}
+                            'norm_per_moved_word', 'perplexity_clean', 'gradient_norms', 'scores'}
+    assert summary['gradient_norms'] is None
     assert summary['accuracy_clean'] == 75.0
     assert summary['words_moved'] == pytest.approx(100 * 5 / 11)
     assert summary['norm_per_word'] == pytest.approx(6 / 11)
@@ -250,6 +255,45 @@ def test_gap_below_the_first_step_size_and_of_a_negative_gap():
     assert measures.gap_at_flip_rate(points, 'continuous', 10) == pytest.approx(-2)
     assert measures.gap_at_flip_rate(points, 'continuous', 50) == pytest.approx(-6)
     assert measures.gap_at_flip_rate([], 'continuous', 10) is None
+
+
+def test_other_scores_at_a_flip_rate():
+    def point(flipped, **scores):
+        return {'scores': {'nearest': {'flipped': flipped, **scores}}}
+
+    points = [point(0, judge_changed=0, antonyms=None), point(20, judge_changed=8, antonyms=5),
+              point(60, judge_changed=16, antonyms=9)]
+    at = [[measures.gap_at_flip_rate(points, 'nearest', rate, name) for rate in (10, 40, 70)]
+          for name in ('judge_changed', 'antonyms', 'synonyms')]
+    assert at == [[4, 12, None], [5, 7, None], [None, None, None]]
+
+
+def test_judgements_by_hand():
+    found = measures.Measurement([np.array([5, 0]), np.array([6, 7, 0]), np.array([8, 0])],
+                                 ('continuous', 'nearest'))
+    assert 'judge_changed' not in found.summary()['scores']['nearest']
+    found.changed['nearest'][:] = 1, 3, 0
+    found.judgements['nearest'] = measures.Judgement(
+        *map(np.array, ([0, 1, 1], [1, 1, 0], [0, 0, 1], [1, 0, 0], [0, 2, 0])))
+    scores = found.summary()['scores']
+    assert 'judge_changed' not in scores['continuous']
+    assert {name: scores['nearest'][name] for name in measures.JUDGED} == {
+        'judge_changed': pytest.approx(200 / 3), 'judge_changed_random': pytest.approx(100 / 3),
+        'judge_excess': pytest.approx(100 / 3), 'antonyms': 25, 'synonyms': 50}
+    # The differences 1, −1 and 1 have the standard deviation √(8/9).
+    assert scores['nearest']['judge_excess_error'] == pytest.approx(100 * (8 / 27) ** 0.5)
+    found.judgements['nearest'] = found.judgements['nearest']._replace(antonyms=None, synonyms=None)
+    assert found.summary()['scores']['nearest']['antonyms'] is None
+
+
+def test_judgements_are_in_the_order_of_the_reviews(measure):
+    def invariance(before, after, neighbors):
+        lengths = np.array([len(review) for review in before])
+        return measures.Judgement(lengths, lengths + 1, lengths, None, None)
+
+    found = measure(readings=('nearest',), invariance=invariance).judgements
+    assert list(found) == ['nearest']
+    assert found['nearest'].before.tolist() == [len(review) for review in SEQUENCES]
 
 
 def test_methods_are_compared_at_the_same_rates():

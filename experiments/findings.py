@@ -1,0 +1,232 @@
+"""docs/findings.md: each claim about SPGD, what was measured of it, and whether it holds.
+
+Every number is read from committed result files. An effect whose interval contains 0 is reported as
+no difference, whatever its sign.
+"""
+import dataclasses
+import math
+import os
+import statistics
+import textwrap
+
+import numpy as np
+
+from experiments import paper_tables, results, significance
+from experiments.tables import Number, Table, markdown
+
+PRESETS = {'paper': "the paper's size", 'small': '`small`', 'toy': '`toy`'}
+# 97.5 % quantiles of Student's t for 1, 2, … degrees of freedom; beyond that the normal's.
+STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+RATES = ('10', '25', '50')
+INTRODUCTION = '''# Findings
+
+What the experiments say about the paper's claims, and about questions that it leaves open. This
+page is generated from `experiments/results` by `python -m experiments.pages`;
+[results.md](results.md) has the tables behind it.
+
+An effect is the mean over seeds with a 95 % interval: over seeds by Student's t, or, where marked
+*reviews*, over reviews with the seeds taken as given. An interval that contains 0 is reported as no
+difference. `toy` is a made-up corpus: it shows that everything runs, and its numbers say nothing
+about film reviews.
+'''
+
+
+@dataclasses.dataclass(frozen=True)
+class Effect:
+    """A difference and its interval.
+
+    Attributes:
+        n: number of seeds.
+        by: what the interval is over, 'seeds' or 'reviews'.
+    """
+    mean: float
+    low: float
+    high: float
+    n: int
+    by: str = 'seeds'
+
+    def __str__(self):
+        shown = f'{Number(self.mean, 2, True)} [{Number(self.low, 2, True)}, ' \
+                f'{Number(self.high, 2, True)}]'
+        return f'{shown} ({self.n}{", reviews" if self.by == "reviews" else ""})'
+
+    def answer(self, expected):
+        """Whether the sign is the expected one, −1 or +1."""
+        if self.low <= 0 <= self.high:
+            return 'no difference'
+        return 'yes' if self.mean * expected > 0 else 'no, the opposite'
+
+
+def over_seeds(values):
+    """The effect of a difference known for each seed; None for fewer than two seeds."""
+    values = [value for value in values if value is not None]
+    n = len(values)
+    if n < 2:
+        return None
+    mean, deviation = statistics.fmean(values), statistics.stdev(values)
+    quantile = STUDENT[n - 2] if n - 2 < len(STUDENT) else 1.96
+    half = quantile * deviation / math.sqrt(n)
+    return Effect(mean, mean - half, mean + half, n)
+
+
+def over_reviews(differences):
+    """The effect of differences `(seeds, reviews)`, in per cent of the reviews."""
+    if not len(differences):
+        return None
+    mean = 100 * np.mean(differences, axis=0)
+    return Effect(float(mean.mean()), *significance.paired_bootstrap(mean), len(differences),
+                  'reviews')
+
+
+# Measurements: each returns [(what, Effect or None, expected sign)] ----------------------------
+
+def table1_gap(folder, a, b, reading='continuous', score='gap'):
+    """The difference of a score of Table 1 between the rows of two methods, over seeds."""
+    values = []
+    for content in paper_tables.perplexities(folder, 'perplexity').values():
+        rows = {row['method']: row['scores'][reading].get(score) for row in content['rows']}
+        if rows.get(a) is not None and rows.get(b) is not None:
+            values.append(rows[a] - rows[b])
+    return over_seeds(values)
+
+
+def equal_strength(folder, a, b, rate, score='gap'):
+    """The same at equal strength, all attacks on one classifier."""
+    values = []
+    for content in paper_tables.perplexities(folder, 'perplexity_common_sweep').values():
+        if score == 'gap':
+            found = content.get('gap_at_flip_rate', {}).get('continuous', {})
+        else:
+            found = content.get('judged_at_flip_rate', {}).get('nearest', {}).get(score, {})
+        ours, theirs = found.get(a, {}).get(rate), found.get(b, {}).get(rate)
+        if ours is not None and theirs is not None:
+            values.append(ours - theirs)
+    return over_seeds(values)
+
+
+def accuracy(folder, a, b):
+    """The difference of test accuracy."""
+    runs = results.find(folder)
+    if a not in runs or b not in runs:
+        return None
+    return over_reviews([run_a.correct.astype(float) - run_b.correct for run_a, run_b in
+                         paper_tables.paired_runs(runs[a], runs[b])])
+
+
+def under_attack(folder, a, b, column):
+    """The difference of accuracy under attack."""
+    found = results.robustness(folder)
+    seeds = [seed for seed in found.get(a, {}) if seed in found.get(b, {})
+             and column in found[a][seed].right and column in found[b][seed].right]
+    return over_reviews([found[a][seed].right[column].astype(float) - found[b][seed].right[column]
+                         for seed in seeds])
+
+
+def likelihood(folder):
+    return [("SPGD − AdvT, perplexity gap at Table 1's ε", table1_gap(folder, 'spgd', 'adv'), -1),
+            *((f'SPGD − AdvT, perplexity gap at {rate} % flipped',
+               equal_strength(folder, 'spgd', 'adv', rate), -1) for rate in RATES)]
+
+
+def invariance(folder):
+    found = [(f"SPGD − AdvT, judge's labels changed in the {reading} text (points)",
+              table1_gap(folder, 'spgd', 'adv', reading, 'judge_changed'), -1)
+             for reading in ('nearest', 'direction')]
+    found += [(f"SPGD − random swaps, judge's labels changed in the {reading} text (points)",
+               _excess(folder, 'spgd', reading), -1) for reading in ('nearest', 'direction')]
+    return [*found, *((f'SPGD − AdvT, {title} at {rate} % flipped (points)',
+                       equal_strength(folder, 'spgd', 'adv', rate, score), -1)
+                      for score, title in (('judge_changed', "judge's labels changed"),
+                                           ('antonyms', 'antonyms')) for rate in RATES)]
+
+
+def _excess(folder, method, reading):
+    """How much more often the judge's label changes than by chance; over reviews, by the standard
+    errors that were measured."""
+    scores = [row['scores'][reading] for content in
+              paper_tables.perplexities(folder, 'perplexity').values() for row in content['rows']
+              if row['method'] == method and 'judge_excess' in row['scores'][reading]]
+    if not scores:
+        return None
+    mean = statistics.fmean(score['judge_excess'] for score in scores)
+    half = 1.96 * math.sqrt(sum(score['judge_excess_error'] ** 2 for score in scores)) / len(scores)
+    return Effect(mean, mean - half, mean + half, len(scores), 'reviews')
+
+
+def regularisation(folder):
+    return [(f'{title}, test accuracy (points)', accuracy(folder, *pair), 1) for pair, title in (
+        (('spgd', 'pretrained'), 'SPGD − pretrained'), (('spgd', 'adv'), 'SPGD − AdvT'),
+        (('spgd', 'iadv'), 'SPGD − iAdvT'))]
+
+
+def robustness(folder):
+    return [(f'SPGD − {title}, accuracy under {attack}, {kind} (points)',
+             under_attack(folder, 'spgd', other, f'{column}_{name}'), 1)
+            for other, title in (('pretrained', 'pretrained'), ('adv', 'AdvT'))
+            for column, kind in (('own', 'attacked itself'), ('transferred', 'transferred'))
+            for name, attack in (('hotflip', 'HotFlip'), ('hotflip_greedy', 'greedy HotFlip'))]
+
+
+def discrete(folder):
+    return [*((f'SPGD − HotFlip, perplexity gap at {rate} % flipped',
+               equal_strength(folder, 'spgd', 'hotflip', rate), -1) for rate in RATES),
+            *((f"SPGD − HotFlip, judge's labels changed at {rate} % flipped (points)",
+               equal_strength(folder, 'spgd', 'hotflip', rate, 'judge_changed'), -1)
+              for rate in RATES)]
+
+
+def class_conditional(folder):
+    return [('with − without, test accuracy (points)', accuracy(folder, 'spgd_lm', 'spgd'), 1),
+            *((f'with − without, perplexity gap at {rate} % flipped',
+               equal_strength(folder, 'spgd_lm', 'spgd', rate), -1) for rate in RATES),
+            *((f"with − without, judge's labels changed at {rate} % flipped (points)",
+               equal_strength(folder, 'spgd_lm', 'spgd', rate, 'judge_changed'), -1)
+              for rate in RATES)]
+
+
+# Claim, what it means here, and what measures it.
+CLAIMS = (
+    ("SPGD's examples are more likely than AdvT's",
+     'The paper compares one ε per method (Table 1). At equal strength, all methods attack one '
+     'classifier and flip as many predictions.', likelihood),
+    ("SPGD's examples keep their label",
+     'The paper argues that few changed words rarely invert a label, and does not measure it. Here '
+     'an independent judge reads the texts, next to random swaps of as many words. Antonyms are '
+     "WordNet's.", invariance),
+    ('More realistic examples regularise better',
+     'The paper infers it from equal accuracies. *Yes* means that SPGD is more accurate.',
+     regularisation),
+    ('Training with SPGD makes a classifier robust',
+     'Not a claim of the paper: accuracy on discrete adversarial texts (Table 4).', robustness),
+    ('A plain discrete attack does worse',
+     'HotFlip swaps words outright, for the same neighbours. *Yes* means that SPGD has the smaller '
+     'gap, or changes fewer labels.', discrete),
+    ('A class-conditional language model in the attack helps',
+     'The paper proposes it as future work: the gradient of −log p(y|x) + λ log p(x|y). *With* is '
+     'SPGD that trains and attacks so.', class_conditional),
+)
+
+
+def section(root, title, text, measure):
+    """A claim with its table, a row for each measurement and preset that has it."""
+    rows = []
+    for preset, name in PRESETS.items():
+        folder = os.path.join(root, 'experiments', 'results', preset)
+        for what, effect, expected in measure(folder):
+            if effect is not None:
+                rows.append([what, name, str(effect), effect.answer(expected)])
+    body = (markdown(Table('', '', ['measured', 'on', 'effect [95 %] (seeds)', 'holds'], rows)
+                     ).split('\n', 2)[2] if rows else 'Not measured yet.\n')
+    return f'\n## {title}\n\n{textwrap.fill(text, 120)}\n\n{body}'
+
+
+def page(root):
+    """The text of docs/findings.md."""
+    figure = 'experiments/results/{}/figures/label_invariance.png'
+    shown = next((preset for preset in PRESETS
+                  if os.path.exists(os.path.join(root, figure.format(preset)))), None)
+    picture = '' if shown is None else (
+        f'\n![Perplexity gap, judged labels and antonyms against flipped predictions]'
+        f'(../{figure.format(shown)})\n\n*All attacks on the pretrained classifier, '
+        f'{PRESETS[shown]}, means over seeds. Dotted: random swaps of as many words.*\n')
+    return INTRODUCTION + picture + ''.join(section(root, *claim) for claim in CLAIMS)
