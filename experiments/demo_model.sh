@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains the embedded classifier on all of IMDB and puts it into interpretable_adv/demo: one epoch of
-# a language model, then SPGD. About half an hour on two cores.
+# a language model, then at most six of SPGD.
 #   [ARCHIVE=aclImdb_v1.tar.gz] bash experiments/demo_model.sh [FOLDER]
 # FOLDER is where it trains (default: experiments/runs/demo_model); stopped, it resumes there.
 set -euo pipefail
@@ -22,5 +22,5 @@ $python -m lm.pretrain --preset paper --data_dir "$data" --out "$runs/lm" "${wor
     --eval_streams 32 --epoch 1 --snapshot_minutes 10 --resume
 $python -m interpretable_adv.train --preset paper --method spgd --data_dir "$data" --out "$runs/spgd" \
     "${words[@]}" --random_seed 1 --emb_dim 96 --hidden_dim 160 --pretrained_model "$runs/lm/best.model" \
-    --n_epoch 3 --snapshot_minutes 10 --resume
+    --n_epoch 6 --patience 2 --snapshot_minutes 10 --resume
 $python -m experiments.demo_model "$runs/spgd" --data_dir "$data"

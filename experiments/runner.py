@@ -242,7 +242,7 @@ class Runner:
     def _complete_record(self, job):
         """Records the end of a training that ended after its runner was killed."""
         path = state.record_path(self.jobs_folder, job)
-        record = state.read_json(path) if job.trains else None
+        record = state.read_json(path, 'job') if job.trains else None
         if record and 'finished' not in record:
             write_json(path, {**record, 'finished': _now()})
 

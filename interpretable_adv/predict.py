@@ -12,6 +12,8 @@ from interpretable_adv.errors import UserError
 from interpretable_adv.evaluation import export
 from interpretable_adv.runs import reading
 
+NOTHING_KNOWN = '(no word that the model knows: this says nothing about the text)'
+
 
 def make_parser():
     parser = cli.ArgumentParser(
@@ -68,8 +70,11 @@ def write(stream, texts, found, labels, form):
     else:
         width = max(map(len, labels))
         for text, one in zip(texts, found):
-            line = ' '.join(export.CONTROL.sub(' ', text).split())
-            stream.write(f'{one.label:{width}}  {100 * one.probability:5.1f} %  {line}\n')
+            words = export.CONTROL.sub(' ', text).split()
+            if not one.known:
+                words.append(NOTHING_KNOWN)
+            stream.write(f'{one.label:{width}}  {100 * one.probability:5.1f} %  '
+                         f'{" ".join(words)}\n')
 
 
 def main(argv=None):

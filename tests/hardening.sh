@@ -21,7 +21,8 @@ if runtime=$(gcc -print-file-name=libasan.so 2>/dev/null) && [ -f "$runtime" ]; 
     git ls-files -z | tar --null -T - -cf - | tar -xf - -C "$copy"
     .venv/bin/python -m tests.sanitized "$copy"
     echo "Under the sanitisers:"
-    env -C "$copy" LD_PRELOAD="$runtime" PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 \
+    # Libraries that throw C++ exceptions need that runtime before the sanitiser's.
+    env -C "$copy" LD_PRELOAD="$runtime $(gcc -print-file-name=libstdc++.so)" PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 \
         "$root/.venv/bin/python" -m tests.hardening $((cases / 10)) --seed "$seed" --sanitized \
         --batch 20 --targets Kernels,Snapshot,SnapshotOfLanguageModel,Classifier || status=1
 else

@@ -316,7 +316,8 @@ def _check_state(headers, expected):
     for name, header in headers.items():
         if name in expected or name in ('settings', 'arithmetic'):
             continue
-        if not name.startswith(_OPTIONAL) or header.shape or header.dtype.kind not in 'iufbU':
+        kinds = 'iuf' if _SUMMARY.fullmatch(name) else 'iufbU'
+        if not name.startswith(_OPTIONAL) or header.shape or header.dtype.kind not in kinds:
             raise ValueError(f'it has the unknown {name}')
 
 

@@ -21,7 +21,7 @@ def training(place, name, kind, log=None, result=None, snapshot=False):
 
 
 def entry(key, value, seconds):
-    return {key: value, 'elapsed_time': seconds}
+    return {'epoch': 1, key: value, 'elapsed_time': seconds}
 
 
 def lm(place):

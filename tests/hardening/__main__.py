@@ -1,5 +1,6 @@
 """python -m tests.hardening [N] [--seed S] [--targets A,B] [--only TARGET:NUMBER]"""
 import argparse
+import contextlib
 import json
 import sys
 import warnings
@@ -21,7 +22,8 @@ def main():
     count = campaign.Count(lambda text: print(text, file=sys.stderr, flush=True))
     cases = ([tuple(flags.only.split(':'))] if flags.only else
              campaign.choose(flags.count, flags.seed, flags.targets and flags.targets.split(',')))
-    campaign.run(cases, count, flags.batch, not flags.sanitized)
+    with contextlib.suppress(KeyboardInterrupt):  # which ends in a table of what was done
+        campaign.run(cases, count, flags.batch, not flags.sanitized)
     print(json.dumps(count.total) if flags.json else count.table())
     sys.exit(1 if count.defects else 0)
 

@@ -25,6 +25,8 @@ import time
 from collections.abc import Callable
 
 from experiments import __main__ as experiments
+from experiments import plan as plans
+from experiments import presets
 from experiments.plan import Places
 from interpretable_adv import data, train
 from interpretable_adv.data import __main__ as data_command
@@ -147,15 +149,18 @@ def run_language_model(folder, again):
 
 def set_up_finished_runs(folder):
     for method, accuracy in (('pretrained', 90), ('adv', 91), ('spgd', 92)):
-        finished_runs.write_classifier(folder / 'runs', method, 1, accuracy)
+        run = finished_runs.write_classifier(folder / 'runs', method, 1, accuracy)
+        finished_runs.write_json(run / 'log', [{
+            'epoch': 1, 'elapsed_time': 2.5, 'dev/main/accuracy': accuracy}])
     finished_runs.write_lm(folder / 'runs')
     finished_runs.write_table2(folder / 'runs')
     finished_runs.write_perplexity(folder / 'runs')
 
 
 def run_collect(folder, again):
-    experiments.collect_results(Places(str(folder / 'runs'), str(folder / 'data')),
-                                str(folder / 'results'))
+    places = Places(str(folder / 'runs'), str(folder / 'data'))
+    plan = plans.table3(presets.load('toy', ['plan.methods=pretrained adv spgd']), places, [1])
+    experiments.collect_results(plan, places, str(folder / 'results'))
 
 
 PRESET = '''
@@ -301,7 +306,10 @@ def in_child(run, killer, seconds=None):
         if found:
             break
         if time.monotonic() - begin > limit:
-            os.killpg(child, signal.SIGKILL)
+            try:
+                os.killpg(child, signal.SIGKILL)
+            except ProcessLookupError:  # it has not made its group yet
+                os.kill(child, signal.SIGKILL)
         time.sleep(0.002)
     count = os.read(reader, 100)
     os.close(reader)

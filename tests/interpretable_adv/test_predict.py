@@ -47,7 +47,11 @@ def test_a_line_for_each_text(capsys, model):
         label, probability, unit, *rest = line.split()
         assert label == one.label and unit == '%'
         assert float(probability) == pytest.approx(100 * one.probability, abs=0.05)
-        assert ' '.join(rest) == ' '.join(text.replace('\x1b', ' ').split())
+        expected = ' '.join(text.replace('\x1b', ' ').split())
+        if not one.known:
+            expected += ' ' + predict.NOTHING_KNOWN
+        assert ' '.join(rest) == expected
+    assert [predict.NOTHING_KNOWN in line for line in lines] == [False, False, True]
     assert output.err == '3 of 8 words are unknown to the model: strange (2), 31m\n'
     assert run(capsys, model, 'a film').err == ''
 

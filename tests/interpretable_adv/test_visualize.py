@@ -57,7 +57,7 @@ def test_command_takes_upstreams_flags(tmp_path, make_review, write_records):
 
 @pytest.mark.parametrize('flags, message', [
     ([], '--records is missing'),
-    (['--records', 'absent'], 'cannot read the records absent'),
+    (['--records', 'absent'], 'cannot read absent'),
     (['--records', 'absent', '--format', 'svg'], 'svg is not one of'),
     (['--records', 'absent', '--format', ','], '--format is empty'),
     (['--records', 'absent', '--limit', '0'], 'at least 1'),

@@ -6,6 +6,7 @@ import pytest
 
 from interpretable_adv.data import text_files
 from interpretable_adv.errors import UserError
+from interpretable_adv.runs import reading
 
 NAMES = sorted([name for pairs in text_files.UPSTREAM_FILES.values() for name, _ in pairs]
                + ['imdb_unlabled.txt'])
@@ -76,12 +77,12 @@ def test_a_failing_move_leaves_a_folder_that_is_refused(tmp_path, monkeypatch, f
 
 def test_a_corpus_that_is_replaced_while_it_is_read_is_refused(tmp_path, monkeypatch):
     text_files.write_upstream(tmp_path, reviews('first'))
-    read = text_files.read_bytes
+    read = reading.read_bytes
 
-    def replace_meanwhile(path):
+    def replace_meanwhile(*arguments):
         (tmp_path / text_files.INCOMPLETE).touch()
-        return read(path)
-    monkeypatch.setattr(text_files, 'read_bytes', replace_meanwhile)
+        return read(*arguments)
+    monkeypatch.setattr(reading, 'read_bytes', replace_meanwhile)
     with pytest.raises(UserError, match='is incomplete'):
         text_files.open_corpus(tmp_path)
 
