@@ -117,10 +117,14 @@ share.__name__ = 'float'
 
 
 def numbers(kind):
-    """A flag's type: numbers separated by commas, none negative."""
+    """A flag's type: numbers separated by commas, none negative.
+
+    Args:
+        kind: `int`, `float`, or a type that has bounds of its own, such as `share`.
+    """
     def parse(text):
         values = [kind(part) for part in text.split(',')]
-        if not all(0 <= value <= LARGEST[kind] for value in values):
+        if not all(0 <= value <= LARGEST.get(kind, value) for value in values):
             raise ValueError
         return values
     parse.__name__ = 'list of numbers'
