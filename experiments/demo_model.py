@@ -11,7 +11,7 @@ import shutil
 import h5py
 import numpy as np
 
-from interpretable_adv import api, cli, nets, settings
+from interpretable_adv import api, cli, methods, nets, settings
 from interpretable_adv.errors import UserError
 from interpretable_adv.runs import checkpoints, folder
 from interpretable_adv.runs.files import atomic_write, make_directory, write_json
@@ -21,7 +21,8 @@ CARD = 'README.md'
 # Settings of the run that the model's users may want; the others say where things were.
 KEPT = ('method', 'preset', 'random_seed', 'n_epoch', 'lower', 'min_count', 'ignore_unk',
         'use_unlabled_to_vocab', 'emb_dim', 'hidden_dim', 'hidden_cls_dim', 'n_layers', 'dropout',
-        'batchsize', 'alpha', 'alpha_decay', 'clip', *settings.ATTACK.values(),
+        'batchsize', 'alpha', 'alpha_decay', 'clip',
+        *(flag for name, flag in settings.ATTACK.items() if name not in methods.OF_GUIDES),
         'update_nearest_batch', 'label_names', 'tokenizer', 'train_vocab_size', 'vocab_sha256')
 
 

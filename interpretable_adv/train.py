@@ -155,9 +155,10 @@ def build_model(flags, corpus):
         corpus.n_vocab, flags.emb_dim, flags.hidden_dim, flags.hidden_cls_dim, corpus.n_class,
         flags.n_layers, flags.dropout)
     if flags.pretrained_model:
-        start_from_lm(model, flags.pretrained_model, corpus.words, bool(flags.word_only))
+        start_from_lm(model, folder.model_file(flags.pretrained_model), corpus.words,
+                      bool(flags.word_only))
     if flags.load_trained_lstm:
-        path = flags.load_trained_lstm
+        path = folder.model_file(flags.load_trained_lstm)
         checkpoints.check_vocabulary(path, corpus.n_vocab, corpus.words)
         checkpoints.load(model, path)
     return model
