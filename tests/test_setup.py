@@ -12,12 +12,14 @@ def test_every_command_has_a_console_script(root):
     assert {module for _, module, _ in scripts} == {
         'interpretable_adv.data.__main__', 'interpretable_adv.train', 'interpretable_adv.evaluate',
         'interpretable_adv.predict', 'interpretable_adv.analysis', 'interpretable_adv.visualize',
-        'interpretable_adv.explore', 'lm.pretrain', 'lm.perplexity'}
+        'interpretable_adv.robustness', 'interpretable_adv.explore', 'lm.pretrain',
+        'lm.perplexity'}
 
 
 @pytest.mark.parametrize('name', ['interpretable_adv.data.__main__', 'interpretable_adv.train',
                                   'interpretable_adv.evaluate', 'interpretable_adv.predict',
                                   'interpretable_adv.analysis', 'interpretable_adv.visualize',
+                                  'interpretable_adv.robustness', 'interpretable_adv.explore',
                                   'lm.pretrain', 'lm.perplexity'])
 def test_console_scripts_run_their_command(monkeypatch, capsys, name):
     module = importlib.import_module(name)

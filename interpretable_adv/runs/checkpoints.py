@@ -313,12 +313,20 @@ def _check_state(headers, expected):
         if (header.dtype != value.dtype if exact else
                 header.dtype.kind != value.dtype.kind and not whole_for_real):
             raise ValueError(f'{name} is of type {header.dtype}, not {value.dtype}')
+    here = {_extension(name) for name in expected}
     for name, header in headers.items():
         if name in expected or name in ('settings', 'arithmetic'):
             continue
-        kinds = 'iuf' if _SUMMARY.fullmatch(name) else 'iufbU'
-        if not name.startswith(_OPTIONAL) or header.shape or header.dtype.kind not in kinds:
+        is_sum = _SUMMARY.fullmatch(name)
+        kinds = 'iuf' if is_sum else 'iufbU'
+        is_optional = name.startswith(_OPTIONAL) and (is_sum or _extension(name) not in here)
+        if not is_optional or header.shape or header.dtype.kind not in kinds:
             raise ValueError(f'it has the unknown {name}')
+
+
+def _extension(name):
+    """The part of a name that says which extension, or which one's trigger, an array is of."""
+    return '/'.join(name.split('/')[:3]) if name.startswith(_OPTIONAL) else ''
 
 
 def _check_values(arrays, expected):

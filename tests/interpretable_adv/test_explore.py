@@ -339,7 +339,8 @@ def test_ten_parallel_clients(server, capfd):
 def test_command_serves_until_interrupted(run):
     process = subprocess.Popen(
         [sys.executable, '-m', 'interpretable_adv.explore', '--model', str(run / 'run'), '--port',
-         '0', '--no_browser'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+         '0', '--no_browser'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # tests may ignore it
     try:
         line = process.stdout.readline()
         port = int(re.match(r'http://127\.0\.0\.1:(\d+)/ shows ', line)[1])

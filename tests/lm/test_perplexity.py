@@ -177,7 +177,8 @@ def test_a_sweep_is_of_the_settings_with_other_step_sizes(models, synthetic, tmp
 
 
 @pytest.mark.parametrize('content, message', [
-    ('{"nn_k": 4', 'args.json is damaged'), ('[1]', 'args.json is damaged: it holds no settings'),
+    ('{"nn_k": 4', 'args.json is damaged'),
+    ('[1]', r'args.json is damaged \(it is \[1\], not an object'),
     ('{"nn_k": "many"}', "args.json is damaged: nn_k is 'many'.*restore it"),
     ('{"method": "adv", "xi_var": -1}', 'args.json is damaged: xi_var is -1')])
 def test_a_damaged_description_of_the_classifier_is_refused(
