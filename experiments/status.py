@@ -35,7 +35,7 @@ def table(plan, states, jobs_folder):
         if job.trains and states[job.name] != state.NEW:
             log = state.read_json(os.path.join(job.folder, 'log')) or []
         record = state.read_json(state.record_path(jobs_folder, job), 'job') or {}
-        seconds = log[-1]['elapsed_time'] if log else record.get('seconds')
+        seconds = log[-1]['elapsed_time'] if log else record.get('seconds') or None
         rows.append([job.name, TITLES[states[job.name]],
                      f'{len(log)} of at most {job.epochs}' if job.trains else MISSING,
                      _best(job, log) if log else MISSING,
