@@ -231,17 +231,6 @@ def robustness_job(preset, places, method, seed):
         settings={'flags': flags, 'transferred': transferred}, weight=4)
 
 
-def label_invariance_job(places, seeds):
-    """The picture of the sweeps on one classifier, as a judge and WordNet see them."""
-    names = [run_name('perplexity_common_sweep', seed) for seed in seeds]
-    return Job('label_invariance', places.run('figures'), (
-        '-m', 'figures.label_invariance', '--perplexity',
-        *(os.path.join(places.run(name), 'perplexity.json') for name in names),
-        '--out', places.run('figures')),
-        needs=tuple(names), outputs=('label_invariance.png', 'label_invariance.pdf'),
-        settings={'perplexities': names})
-
-
 def analysis_job(preset, places, seed):
     """Perturbation records of test reviews, for heatmaps and the report."""
     name = run_name('analysis', seed)
@@ -280,12 +269,21 @@ def curves_job(preset, places, seeds):
 
 
 def gap_accuracy_job(places, seeds):
-    names = [run_name('perplexity', seed) for seed in seeds]
-    return Job('gap_accuracy', places.run('figures'), (
-        '-m', 'figures.gap_accuracy', '--perplexity',
+    return _perplexity_figure(places, 'gap_accuracy', 'perplexity', seeds)
+
+
+def label_invariance_job(places, seeds):
+    """The picture of the sweeps on one classifier, as a judge and WordNet see them."""
+    return _perplexity_figure(places, 'label_invariance', 'perplexity_common_sweep', seeds)
+
+
+def _perplexity_figure(places, figure, measurement, seeds):
+    names = [run_name(measurement, seed) for seed in seeds]
+    return Job(figure, places.run('figures'), (
+        '-m', f'figures.{figure}', '--perplexity',
         *(os.path.join(places.run(name), 'perplexity.json') for name in names),
         '--out', places.run('figures')),
-        needs=tuple(names), outputs=('gap_accuracy.png', 'gap_accuracy.pdf'),
+        needs=tuple(names), outputs=(f'{figure}.png', f'{figure}.pdf'),
         settings={'perplexities': names})
 
 

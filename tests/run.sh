@@ -13,13 +13,15 @@ if command -v gcc >/dev/null || command -v cc >/dev/null; then
     }
 fi
 
-# The report's tests drive a browser and read PDFs, those of the kernels emulate processors. What
-# they need is installed where that is possible; elsewhere those tests skip and say why.
+# The report's tests drive a browser and read PDFs, those of the kernels emulate processors, those of
+# synonyms read WordNet. What they need is installed where that is possible; elsewhere those tests
+# skip and say why.
 missing=()
 command -v chromium >/dev/null || missing+=(chromium)
 command -v pdftotext >/dev/null || missing+=(poppler-utils)
 command -v qemu-x86_64 >/dev/null || missing+=(qemu-user)
 command -v aarch64-linux-gnu-gcc >/dev/null || missing+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
+[ -e /usr/share/wordnet/data.noun ] || missing+=(wordnet-base)
 if [ ${#missing[@]} -gt 0 ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "Installing ${missing[*]} ..."
     { apt-get update && apt-get install -y --no-install-recommends "${missing[@]}"; } \

@@ -231,14 +231,18 @@ NPZ = (npz_array, npz_array, npz_header, npz_zip)
 
 # HDF5 ---------------------------------------------------------------------------------------
 
+def _any_dataset(random, file):
+    names = []
+    file.visititems(lambda name, item: names.append(name)
+                    if isinstance(item, h5py.Dataset) else None)
+    name = random.choice(sorted(names))
+    return name, file[name][()]
+
+
 def hdf5(random, path):
     """What HDF5 allows, and no writer of models does."""
     with h5py.File(path, 'r+') as file:
-        names = []
-        file.visititems(lambda name, item: names.append(name)
-                        if isinstance(item, h5py.Dataset) else None)
-        name = random.choice(sorted(names))
-        array = file[name][()]
+        name, array = _any_dataset(random, file)
         kind = random.randrange(14)
         if kind == 0:
             file[random.choice(['unknown', 'uni_lstm/9/w0', 'uni_lstm/x'])] = array
@@ -275,11 +279,7 @@ def hdf5(random, path):
 def hdf5_neutral(random, path):
     """The same model, stored in another way."""
     with h5py.File(path, 'r+') as file:
-        names = []
-        file.visititems(lambda name, item: names.append(name)
-                        if isinstance(item, h5py.Dataset) else None)
-        name = random.choice(sorted(names))
-        array = file[name][()]
+        name, array = _any_dataset(random, file)
         del file[name]
         file.create_dataset(name, data=array.astype(random.choice(['>f4', 'f8', '<f4'])),
                             **random.choice([{}, {'compression': 'gzip'}, {'chunks': True}]))
