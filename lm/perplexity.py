@@ -333,18 +333,13 @@ def main(argv=None):
     sweep_rows = [row(method, attack, measure(method, attack, sweep_readings))
                   for method, attack in swept]
     progress.close()
-    equal_strength = {name: measures.compare_at_equal_strength(sweep_rows, attackers, name)
-                      for name in sweep_readings} if sweep_rows else {}
-    judged = {reading: {name: measures.compare_at_equal_strength(
-        sweep_rows, attackers, reading, name) for name in measures.JUDGED}
-        for reading in sweep_readings if reading != 'continuous'
-        } if sweep_rows and invariance else {}
+    at_equal_strength = compare(sweep_rows, attackers, sweep_readings, invariance is not None)
 
     print(f'{len(indices):,} of {len(split.labels):,} {flags.split} reviews, '
           f'{measure.n_predictions:,} words to predict, clean perplexity '
           f'{measure.perplexity_clean:.2f} (paper: {paper.PERPLEXITY["none"]})\n')
     print('\n'.join(table(rows, readings)))
-    for name, values in equal_strength.items():
+    for name, values in at_equal_strength['gap_at_flip_rate'].items():
         print(f'\nGap at equal strength, {name}')
         print('\n'.join(equal_strength_table(values)))
     print()
@@ -360,13 +355,24 @@ def main(argv=None):
             'lm': flags.lm, 'split': flags.split, 'seed': flags.seed,
             'n_reviews': len(indices), 'n_predictions': measure.n_predictions,
             'perplexity_clean': measure.perplexity_clean, 'rows': rows, 'sweep': sweep_rows,
-            'gap_at_flip_rate': equal_strength, 'judged_at_flip_rate': judged,
-            'judge': None if invariance is None else {
+            **at_equal_strength, 'judge': None if invariance is None else {
                 'accuracy': invariance.judge.accuracy(split.sequences, split.labels),
                 'wordnet': invariance.wordnet is not None},
-            'seconds': time.time() - started,
-            'versions': folder.versions()}))
+            'seconds': time.time() - started, 'versions': folder.versions()}))
         print(flags.json)
+
+
+def compare(rows, attackers, readings, judged):
+    """Perplexity gaps at equal flip rates and, of texts that a judge has read, what it says."""
+    found = {'gap_at_flip_rate': {}, 'judged_at_flip_rate': {}}
+    for reading in readings if rows else ():
+        found['gap_at_flip_rate'][reading] = measures.compare_at_equal_strength(
+            rows, attackers, reading)
+        if judged and reading != 'continuous':
+            found['judged_at_flip_rate'][reading] = {
+                name: measures.compare_at_equal_strength(rows, attackers, reading, name)
+                for name in measures.JUDGED}
+    return found
 
 
 def command():
