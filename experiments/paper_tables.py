@@ -407,7 +407,7 @@ ATTACK_COLUMNS = {
     'spgd_direction': 'SPGD, direction', 'spgd_nearest': 'SPGD, nearest',
     'adv_direction': 'AdvT, direction', 'adv_nearest': 'AdvT, nearest', 'hotflip': 'HotFlip',
     'hotflip_greedy': 'greedy'}
-KINDS = {'own': 'attacked itself', 'transferred': 'attacks of the pretrained one'}
+KINDS = {'own': 'itself', 'transferred': 'pretrained'}  # whom the attacks were computed on
 
 
 def table4(folder):
@@ -422,7 +422,7 @@ def table4(folder):
             found = [run.result for run in by_seed.values() if kind in run.result]
             if found:
                 rows.append([
-                    f'{classifier_title(method)}, {title}',
+                    classifier_title(method), title,
                     Spread.of([result['clean'] for result in found]),
                     *(Spread.of([result[kind][name] for result in found])
                       for name in ATTACK_COLUMNS),
@@ -431,7 +431,8 @@ def table4(folder):
     attack = first.result['settings']['own']
     notes = [
         f'Accuracy in per cent on {first.result["n_reviews"]:,} random {first.result["split"]} '
-        'reviews, mean ± sd over seeds (n). Direction: each moved word becomes the neighbour it '
+        'reviews, mean ± sd over seeds (n). Attacks are computed on the model itself or on the '
+        'pretrained one. Direction: each moved word becomes the neighbour it '
         'moved towards; nearest: the word nearest to its vector. HotFlip swaps '
         f'{100 * (1 - attack["hotflip"]["sparsity"]):g} % of the words at once; greedy swaps one '
         'word at a time, up to as many, until the prediction changes; swaps: their median number '
@@ -440,7 +441,7 @@ def table4(folder):
         f'{attack["spgd"]["xi_var"]:g} (SPGD), K = {attack["spgd"]["nn_k"]}, σ = '
         f'{attack["spgd"]["sparsity"]:g}.']
     return Table('table4', 'Table 4: accuracy under attack (%)', [
-        'Model', 'clean', *ATTACK_COLUMNS.values(), 'swaps'], rows,
+        'Model', 'attacks on', 'clean', *ATTACK_COLUMNS.values(), 'swaps'], rows,
         [*notes, *corpus_notes(folder)])
 
 
@@ -457,7 +458,7 @@ def table4_differences(folder):
             if not seeds or not all(f'{kind}_hotflip' in measured[method][seed].right
                                     for method in (a, b) for seed in seeds):
                 continue
-            block.append([f'{a} − {b}, {title}'])
+            block.append([f'{a} − {b}', title])
             for name in names:
                 difference = np.mean([measured[a][seed].right[name].astype(float)
                                       - measured[b][seed].right[name] for seed in seeds], axis=0)
@@ -468,7 +469,7 @@ def table4_differences(folder):
     if not rows:
         return None
     return Table('table4_differences', 'Differences in accuracy under attack (points)', [
-        'A − B', 'clean', *ATTACK_COLUMNS.values()], rows, [
+        'A − B', 'attacks on', 'clean', *ATTACK_COLUMNS.values()], rows, [
         'Mean over the seeds that both have, with the 95 % interval of a bootstrap over the '
         'reviews (10,000 times), which are the same for both; it does not include the spread '
         'between seeds.'])

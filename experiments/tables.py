@@ -79,21 +79,37 @@ class Table:
     notes: list = dataclasses.field(default_factory=list)
 
 
-def terminal(table, width=100):
+def terminal(table, width=120):
+    """Text of at most `width` columns: further columns follow below, behind the same row titles."""
     cells = [table.columns, *([str(cell) for cell in row] for row in table.rows if row)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(table.columns))]
+    blocks = []
+    for columns in _blocks(widths, width):
+        rule = '-' * (sum(widths[column] for column in columns) + 2 * (len(columns) - 1))
 
-    def line(row):
-        first, *others = [str(cell) for cell in row]
-        return '  '.join([first.ljust(widths[0]),
-                          *(cell.rjust(size) for cell, size in zip(others, widths[1:]))]).rstrip()
+        def line(row, columns=columns):
+            first, *others = [str(row[column]) for column in columns]
+            return '  '.join([first.ljust(widths[0]), *(
+                cell.rjust(widths[column]) for cell, column in zip(others, columns[1:]))]).rstrip()
 
-    rule = '-' * (sum(widths) + 2 * (len(widths) - 1))
-    lines = [table.title, rule, line(table.columns), rule,
-             *(line(row) if row else rule for row in table.rows), rule]
+        blocks.append('\n'.join([rule, line(table.columns), rule, *(
+            line(row) if row else rule for row in table.rows), rule]))
+    lines = [table.title, '\n\n'.join(blocks)]
     for note in table.notes:
-        lines += textwrap.wrap(note, width, initial_indent='* ', subsequent_indent='  ')
+        lines += textwrap.wrap(note, 100, initial_indent='* ', subsequent_indent='  ')
     return '\n'.join(lines) + '\n'
+
+
+def _blocks(widths, width):
+    """Columns in groups that fit into `width`, each behind the first column."""
+    blocks, used = [[0]], widths[0]
+    for column in range(1, len(widths)):
+        used += 2 + widths[column]
+        if used > width and len(blocks[-1]) > 1:
+            blocks.append([0])
+            used = widths[0] + 2 + widths[column]
+        blocks[-1].append(column)
+    return blocks
 
 
 def markdown(table):

@@ -158,7 +158,7 @@ METHODS: dict[str, Method] = {row.name: row for row in (
     Method('spgd', 'SPGD', '#009e73', 'D', trained_by='spgd', switches=(1, 0, 0, 1),
            updater=updaters.SPGDUpdater, attack=attacks.SPGD, uses=SPGD_USES,
            needs_neighbors=True, guided=True),
-    Method('spgd_lm', 'SPGD with class-conditional LM', '#117733', 'p', trained_by='spgd',
+    Method('spgd_lm', 'SPGD with p(x|y)', '#117733', 'p', trained_by='spgd',
            updater=updaters.SPGDUpdater, attack=attacks.SPGD, uses=SPGD_USES,
            needs_neighbors=True, guided=True, needs_guide=True, host='spgd'),
     Method('vat', 'VAT-Text', '#cc79a7', 'P', trained_by='vat', switches=(0, 0, 1, 0),

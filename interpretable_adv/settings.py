@@ -325,7 +325,11 @@ def read_reading(model: str) -> Reading:
     lower-cased text.
     """
     run = read_run(model)
-    words = data.read_vocabulary(os.path.join(os.path.dirname(model), folder.VOCABULARY))
+    path = os.path.join(os.path.dirname(model), folder.VOCABULARY)
+    words = data.read_vocabulary(path)
+    if run.get('vocab_sha256') not in (None, data.vocabulary_sha256(words)):
+        raise UserError(f'{path} does not list the words of its run: restore it, or use another '
+                        'copy of both')
     names = run.get('label_names')
     if names is None:
         sizes = nets.sizes(checkpoints.read_headers(model), model)

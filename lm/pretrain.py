@@ -1,5 +1,4 @@
 """Trains the language model: python -m lm.pretrain --preset paper --data_dir data/imdb"""
-import hashlib
 import os
 import shutil
 import time
@@ -286,7 +285,7 @@ def run(flags, team=distributed.ALONE):
         model = build_model(flags, len(text.words))
     model.to_device(device)
 
-    identity = {**settings.describe(flags), 'vocab_sha256': _sha256(text.words)}
+    identity = {**settings.describe(flags), 'vocab_sha256': data.vocabulary_sha256(text.words)}
     del identity['resume']
     trainer, best = build_trainer(flags, model, text, identity, team)
     if device.xp is not np:
@@ -361,10 +360,6 @@ def measure_classes(flags, model, corpus, team):
                           found[split]['perplexity_per_class'].items() if value is not None)
               + f'), Bayes decision {found[split]["bayes_accuracy"]:.2f} % right', flush=True)
     return {'classes': found}
-
-
-def _sha256(words):
-    return hashlib.sha256('\n'.join(words).encode()).hexdigest()
 
 
 def command():

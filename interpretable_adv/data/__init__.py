@@ -15,9 +15,10 @@ from interpretable_adv.data.texts import (
     describe_unknown,
     from_ids,
     read_vocabulary,
+    vocabulary_sha256,
 )
 from interpretable_adv.data.tokens import EOS, SPECIALS, TOKENIZERS, UNK
 
 __all__ = ['DESCRIPTION', 'EOS', 'NO_LABEL', 'SPECIALS', 'TOKENIZERS', 'UNK', 'Corpus', 'Sequences',
            'Split', 'Text', 'TextReader', 'describe', 'describe_unknown', 'from_ids', 'load',
-           'read_texts', 'read_vocabulary', 'statistics']
+           'read_texts', 'read_vocabulary', 'statistics', 'vocabulary_sha256']

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from interpretable_adv.data import cache, custom, text_files, tokens
-from interpretable_adv.data.texts import TextReader
+from interpretable_adv.data.texts import TextReader, vocabulary_sha256
 from interpretable_adv.data.tokens import EOS, SPECIALS, UNK
 from interpretable_adv.errors import UserError
 
@@ -80,7 +80,7 @@ class Corpus:
         self.label_names = label_names
         self.n_class = len(label_names)
         self.tokenizer = tokenizer
-        self.vocab_sha256 = hashlib.sha256('\n'.join(words).encode()).hexdigest()
+        self.vocab_sha256 = vocabulary_sha256(words)
 
         ends = np.concatenate([[0], np.flatnonzero(flat == EOS) + 1])[np.cumsum([0, *counts])]
         self._flat, self._ends = flat, ends

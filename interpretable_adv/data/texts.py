@@ -1,6 +1,7 @@
 """Texts as a classifier reads them: words → ids, which words it does not know, and back to text."""
 import collections
 import dataclasses
+import hashlib
 
 import numpy as np
 
@@ -110,3 +111,8 @@ def read_vocabulary(path):
     if len(set(words)) != len(words) or '' in words or len(words) < 3:
         raise UserError(f'{path} must hold one word a line, each of them once')
     return words
+
+
+def vocabulary_sha256(words):
+    """What a run's `args.json` remembers of its words."""
+    return hashlib.sha256('\n'.join(words).encode()).hexdigest()

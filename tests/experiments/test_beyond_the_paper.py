@@ -42,23 +42,22 @@ def rows_of(table):
 
 def test_table4(folder):
     table = paper_tables.table4(str(folder))
-    rows = rows_of(table)
-    assert list(rows) == [f'{name}, {kind}' for kind in (
-        'attacked itself', 'attacks of the pretrained one') for name in (
+    rows = {tuple(row[:2]): row[2:] for row in table.rows if row}
+    assert list(rows) == [(name, attacked) for attacked in ('itself', 'pretrained') for name in (
         'Pretrained', 'Pretrained w/ SPGD')]
-    own = rows['Pretrained w/ SPGD, attacked itself']
+    own = rows['Pretrained w/ SPGD', 'itself']
     assert own[0] == Spread.of([91, 92]) and own[1] == Spread.of([89, 90])
     assert own[6] == Spread.of([84, 85]) and own[7] == Spread.of([3.0, 3.0], 1)
-    other = rows['Pretrained, attacks of the pretrained one']
+    other = rows['Pretrained', 'pretrained']
     assert other[1] == Spread.of([80, 81]) and other[7] == '–'
     assert 'HotFlip swaps 25 % of the words' in table.notes[0]
     assert 'ε = 5 (AdvT) and 25 (SPGD), K = 15' in table.notes[1]
 
 
 def test_table4_differences_are_paired(folder):
-    rows = rows_of(paper_tables.table4_differences(str(folder)))
-    assert list(rows) == ['spgd − pretrained, attacked itself',
-                          'spgd − pretrained, attacks of the pretrained one']
+    table = paper_tables.table4_differences(str(folder))
+    rows = {tuple(row[:2]): row[2:] for row in table.rows if row}
+    assert list(rows) == [('spgd − pretrained', 'itself'), ('spgd − pretrained', 'pretrained')]
     for cells in rows.values():
         # Right on ten reviews more, of a hundred: 81 to 90 on one seed, 82 to 91 on the other.
         reviews = np.arange(100)
@@ -79,7 +78,7 @@ def test_without_measurements_there_is_no_table4(results_folder):
 def test_label_invariance(folder):
     table = paper_tables.label_invariance(str(folder))
     rows = rows_of(table)
-    assert list(rows) == ['AdvT-Text', 'SPGD', 'SPGD with class-conditional LM', 'HotFlip']
+    assert list(rows) == ['AdvT-Text', 'SPGD', 'SPGD with p(x|y)', 'HotFlip']
     assert rows['SPGD'][1] == Spread.of([8.5, 9], 1) and rows['SPGD'][2] == Spread.of([3, 3], 1)
     assert rows['SPGD'][3] == Spread.of([5, 5], 1)
     assert 'right on 88.50 % of the clean reviews' in table.notes[1]
@@ -112,7 +111,7 @@ def test_class_lm_table(folder):
     rows = rows_of(paper_tables.class_lm_table(str(folder)))
     assert str(rows['Bayes decision right (%), test'][0]) == '81.25'
     assert str(rows['perplexity of negative, dev'][0]) == '61.00'
-    title = 'SPGD with class-conditional LM: norm of the gradient of '
+    title = 'SPGD with p(x|y): norm of the gradient of '
     assert rows[f'{title}λ log p(x|y)'][0] == Spread.of([0.25, 0.25], 4)
     assert rows[f'{title}−log p(y|x)'][0] == Spread.of([0.5, 0.5], 4)
 

@@ -37,6 +37,19 @@ def test_terminal_columns_line_up(table):
     assert lines[-1] == '* A note with 50 % and ε_1.'
 
 
+def test_columns_that_do_not_fit_follow_below(table):
+    lines = tables.terminal(table, width=25).splitlines()
+    blocks = [lines[2:8], lines[10:16]]
+    assert lines[8] == ''
+    assert [block[0].split() for block in blocks] == [
+        ['Model', 'paper'], ['Model', 'mean', '±', 'sd', '(n)']]
+    assert [[block[i].split('  ')[0] for i in (2, 4)] for block in blocks] == [
+        ['Pre_trained', 'SPGD | σ']] * 2
+    assert lines[-1] == '* A note with 50 % and ε_1.'
+    # A single column that is too wide stays.
+    assert len(tables.terminal(table, width=5).splitlines()) == len(lines)
+
+
 def test_markdown_escapes_and_has_as_many_cells_everywhere(table):
     lines = [line for line in tables.markdown(table).splitlines() if line.startswith('|')]
     assert [line.replace(r'\|', '').count('|') for line in lines] == [4, 4, 4, 4]

@@ -11,8 +11,20 @@ import numpy as np
 
 from experiments import check, collect, grid_search, paper_tables, presets, results, state
 from experiments import plan as plans
-from interpretable_adv import analysis, data, evaluate, nets, settings, train, visualize
+from interpretable_adv import (
+    analysis,
+    api,
+    data,
+    evaluate,
+    explore,
+    nets,
+    predict,
+    settings,
+    train,
+    visualize,
+)
 from interpretable_adv.data import custom, imdb, text_files
+from interpretable_adv.errors import UserError
 from interpretable_adv.nn import kernels
 from interpretable_adv.runs import checkpoints, extensions, files
 from lm import nets as lm_nets
@@ -116,6 +128,71 @@ class EvaluateCommand(Classifier):
         labels, predictions = results.read_predictions(out)
         assert len(labels) == 40 and set(labels.tolist()) == {0, 1}
         assert set(predictions.tolist()) <= {0, 1}
+
+
+class OwnSentences(EvaluateCommand):
+    """`interpretable_adv.load` of a run with a damaged file, and what the model then answers."""
+
+    weight = 4
+
+    def make(self, folder):
+        super().make(folder)
+        words = data.read_vocabulary(folder / 'run' / 'vocab.txt')
+        (folder / 'run' / 'args.json').write_text(json.dumps(
+            {'lower': 1, 'ignore_unk': 0, 'label_names': ['bad', 'good'],
+             'vocab_sha256': data.vocabulary_sha256(words)}))
+
+    def read(self, folder):
+        model = api.load(folder / 'run')
+        prediction, = model.predict(['a b c'])
+        assert abs(sum(prediction.probabilities.values()) - 1) < 1e-5
+        attack, = model.attack(['a b c'], k=2)
+        assert json.loads(json.dumps(attack.to_dict(), allow_nan=False))['method'] == 'spgd'
+
+
+class PredictCommand(Target):
+    """`predict --texts` with the embedded classifier."""
+
+    weight = 3
+
+    def make(self, folder):
+        Texts().make(folder)
+
+    def damage(self, random, folder):
+        self.texts = Texts()
+        return self.texts.damage(random, folder)
+
+    def read(self, folder):
+        with contextlib.redirect_stdout(io.StringIO()) as shown, \
+                contextlib.redirect_stderr(io.StringIO()):
+            predict.main(['--texts', str(folder / self.texts.name), '--json'])
+        for found in json.loads(shown.getvalue()):
+            assert found['label'] in ('negative', 'positive') and 0.5 <= found['probability'] <= 1
+
+
+class Request(Target):
+    """What the live page may be asked."""
+
+    weight = 6
+    explorer = None
+
+    def make(self, folder):
+        type(self).explorer = type(self).explorer or explore.Explorer(api.load('demo'), 'demo')
+        (folder / 'request.json').write_text(json.dumps({
+            'text': 'A good film .', 'methods': ['spgd', 'adv'], 'epsilon': {'spgd': 5, 'adv': 1},
+            'sparsity': 0.5, 'k': 3, 'iterations': 2, 'label': 'positive'}))
+
+    def damage(self, random, folder):
+        (mutations.json_value if random.random() < 0.8 else random.choice(mutations.BYTES))(
+            random, folder / 'request.json')
+
+    def read(self, folder):
+        try:
+            answer = self.explorer.attack(explore.parse((folder / 'request.json').read_bytes()))
+        except explore.RefusedError as error:
+            raise UserError(str(error)) from error
+        json.dumps(answer, allow_nan=False).encode()
+        assert answer['records'] and answer['prediction'] in ('negative', 'positive')
 
 
 class LanguageModel(OfOneFile):
@@ -435,7 +512,7 @@ class Results(OfOneFile):
                     lambda: collect.collect(str(folder / 'runs'), 'data', str(folder / 'again'))):
             try:
                 act()
-            except settings.UserError as error:
+            except UserError as error:
                 first = first or error
         if first:
             raise first
@@ -616,9 +693,9 @@ class Kernels(Target):
 
 
 TARGETS = {kind.__name__: kind for kind in (
-    Classifier, EvaluateCommand, LanguageModel, Snapshot, SnapshotOfLanguageModel, Cache,
-    Vocabulary, UpstreamCorpus, OwnCorpus, Texts, Steps, Settings, Records, Results, Presets,
-    Folder, Archive, Outputs, Kernels)}
+    Classifier, EvaluateCommand, OwnSentences, PredictCommand, Request, LanguageModel, Snapshot,
+    SnapshotOfLanguageModel, Cache, Vocabulary, UpstreamCorpus, OwnCorpus, Texts, Steps, Settings,
+    Records, Results, Presets, Folder, Archive, Outputs, Kernels)}
 
 
 def prepare(folder, names):

@@ -127,6 +127,12 @@ def test_wrong_files(folder, tmp_path):
     os.remove(tmp_path / 'vocab.txt')
     with pytest.raises(ValueError, match=r'vocab\.txt'):
         ia.load(tmp_path)
+    words = (folder / 'run' / 'vocab.txt').read_text().split('\n')
+    words[4] = 'other'
+    (tmp_path / 'vocab.txt').write_text('\n'.join(words))
+    shutil.copy(folder / 'run' / 'args.json', tmp_path)
+    with pytest.raises(ValueError, match=r'vocab\.txt does not list the words of its run'):
+        ia.load(tmp_path)
     with pytest.raises(ValueError, match='lm is '):
         ia.load(folder / 'run', lm=tmp_path / 'absent')
     for device in ('gpu', 0):
