@@ -128,6 +128,15 @@ def test_significance_pairs_seeds(results_folder):
                          'spgd − pretrained', 'spgd − adv', 'spgd − iadv'}
 
 
+@pytest.mark.parametrize('content', [
+    b'', b'{"label": 1}', b'label\n1\n', b'label,prediction\n1\n', b'label,prediction\n1,x\n',
+    b'label,prediction\n1,-1\n', b'label,prediction\n1,99999999999\n', b'\xff\xfe\0\0'])
+def test_damaged_predictions_are_told(results_folder, content):
+    (results_folder / 'spgd_seed1' / 'predictions.csv').write_bytes(content)
+    with pytest.raises(UserError, match='spgd_seed1/predictions.csv is damaged'):
+        paper_tables.significance_table(str(results_folder))
+
+
 def test_missing_predictions_are_told(results_folder):
     (results_folder / 'spgd_seed1' / 'predictions.csv').unlink()
     with pytest.raises(UserError, match='spgd_seed1 has no predictions.csv'):

@@ -101,6 +101,15 @@ def test_wrong_files_are_told(tmp_path, text):
         presets.load(write(tmp_path, text))
 
 
+@pytest.mark.parametrize('line, message', [
+    ('methods = adv nonsense', "no method 'nonsense'"),
+    ('methods = hotflip', "no method 'hotflip'"), ('dataset = ../../x', "no dataset '../../x'"),
+    ('results = ../x', 'is no plain name')])
+def test_a_plan_that_cannot_be_carried_out_is_told(tmp_path, line, message):
+    with pytest.raises(UserError, match=message):
+        presets.load(write(tmp_path, f'[plan]\n{line}'))
+
+
 def test_unknown_preset_names_the_known_ones():
     with pytest.raises(UserError, match='paper, paper_cpu, small, toy'):
         presets.load('huge')

@@ -198,6 +198,8 @@ def test_every_class_stays_in_train(labels, share, seed):
     ('x.csv', b'txt,label\na,b\n', "has no column 'text' but txt, label"),
     ('x.csv', b'text,class\na,b\n', "has no column 'label' but text, class"),
     ('x.tsv', b'text,label\na,b\n', "has no column 'text'"),
+    ('x.csv', b'text,label,text\na,b,c\n', "column 'text'"),
+    ('x.csv', b'label,text,label\na,b,c\n', "column 'label'"),
     ('x.csv', b'text,label\n', 'no usable text'),
     ('x.csv', b'text,label\n...,a\nword,\n', 'no usable text'),
     ('x.csv', b'text,label\na,b,c\n', 'line 2: 3 columns where the header has 2'),

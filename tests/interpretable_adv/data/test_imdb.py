@@ -6,6 +6,7 @@ import http.server
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -90,6 +91,20 @@ def test_folder(tmp_path, below):
         path.write_bytes(content)
     imdb.prepare(tmp_path / 'data', tmp_path / 'x' / below)
     assert texts(tmp_path / 'data') == TEXTS
+
+
+@pytest.mark.parametrize('kind', ['pipe', '/etc/passwd', '/dev/zero'])
+def test_a_review_that_is_no_file(tmp_path, kind):
+    """Neither read, which would hang or leak, nor left out, which would change the corpus."""
+    for name, content in MEMBERS.items():
+        path = tmp_path / 'x' / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    path.unlink()
+    os.mkfifo(path) if kind == 'pipe' else path.symlink_to(kind)
+    with pytest.raises(UserError, match=re.escape(path.name)):
+        imdb.prepare(tmp_path / 'data', tmp_path / 'x')
+    assert not (tmp_path / 'data').exists()
 
 
 def test_folder_without_a_split(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from interpretable_adv.evaluation import heatmap, pictures, records
 
 ODD_WORDS = ['<b>&"', 'مرحبا', 'שלום', '😀', '🦄', '日本語', '$x^2$', r'\alpha', 'a\nb', '', '\x00',
-             'Donaudampfschifffahrtsgesellschaft', 'x' * 300, '<eos>']
+             'Donaudampfschifffahrtsgesellschaft', 'x' * 300, '\ufeff', 'c\ufeffd', '<eos>']
 
 
 def pdf_text(path):
