@@ -45,13 +45,21 @@ class Effect:
     n: int
     by: str = 'seeds'
 
+    @property
+    def has_interval(self):
+        """A few seeds may agree by chance, which bounds nothing."""
+        return self.by == 'reviews' or self.low < self.high
+
     def __str__(self):
-        shown = f'{Number(self.mean, 2, True)} [{Number(self.low, 2, True)}, ' \
-                f'{Number(self.high, 2, True)}]'
+        shown = str(Number(self.mean, 2, True))
+        if self.has_interval:
+            shown += f' [{Number(self.low, 2, True)}, {Number(self.high, 2, True)}]'
         return f'{shown} ({self.n}{", reviews" if self.by == "reviews" else ""})'
 
     def answer(self, expected):
         """Whether the sign is the expected one, −1 or +1."""
+        if not self.has_interval:
+            return 'no interval'
         if self.low <= 0 <= self.high:
             return 'no difference'
         return 'yes' if self.mean * expected > 0 else 'no, the opposite'

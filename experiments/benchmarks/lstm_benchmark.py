@@ -92,12 +92,12 @@ def measure(torch_side, repetitions, cases=CASES):
         expected = ours()
         check(ours_on_numpy(), expected, 1e-4)
         contestants = {'ours': ours, 'ours, NumPy': ours_on_numpy,
-                       'products alone': products(x, hidden)}
+                       timing.PRODUCTS: products(x, hidden)}
         if torch_side:
             contestants.update(torch_contestants(torch_side, link, x, lengths, expected))
         runs = repetitions if hidden < 1024 else max(3, repetitions // 2)
         times = timing.interleave(contestants, runs)
-        ratios = {'products alone / ours': timing.ratio(times['products alone'], times['ours'])}
+        ratios = {f'{timing.PRODUCTS} / ours': timing.ratio(times[timing.PRODUCTS], times['ours'])}
         for contestant in contestants:
             if contestant.startswith('PyTorch'):
                 ratios['PyTorch, fastest / ours'] = timing.ratio(

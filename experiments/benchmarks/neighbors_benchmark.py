@@ -46,7 +46,7 @@ def measure(torch_side, repetitions, n_queries=4096, n_words=WORDS, n_stock=100)
         stock.nearest(table, K, rows[:n_stock]), found[:n_stock])}
 
     contestants = {'ours': lambda: index.nearest(K, rows),
-                   'product alone': product(index._unit, n_queries)}
+                   timing.PRODUCTS: product(index._unit, n_queries)}
     if kernels.available:
         def numpy_run():
             with on_numpy():
@@ -67,8 +67,8 @@ def measure(torch_side, repetitions, n_queries=4096, n_words=WORDS, n_stock=100)
     times = timing.interleave(contestants, repetitions)
     times[timing.STOCK] = [t * n_queries / n_stock for t in times[timing.STOCK]]
     ratios = {f'{name} / ours': timing.ratio(times[name], times['ours'])
-              for name in contestants if name not in ('ours', 'product alone')}
-    ratios['ours / product alone'] = timing.ratio(times['ours'], times['product alone'])
+              for name in contestants if name not in ('ours', timing.PRODUCTS)}
+    ratios[f'ours / {timing.PRODUCTS}'] = timing.ratio(times['ours'], times[timing.PRODUCTS])
     return [{'part': 'Neighbours', 'case': f'{n_queries:,} of {n_words:,} × {batches.EMBEDDING}, '
              f'K={K}', 'times': times, 'ratios': ratios, 'agreement': agreement}]
 

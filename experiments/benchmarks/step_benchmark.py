@@ -113,14 +113,14 @@ def measure(repetitions, hidden=256, longest=240, spgd_steps=50):
         times = timing.interleave({
             timing.STOCK: stock_stepper(stock_step, hidden, reviews),
             'ours': stepper(method, hidden, reviews),
-            'products alone': products(
+            timing.PRODUCTS: products(
                 np.zeros((words, batches.EMBEDDING), 'f'), hidden, *PASSES[method])}, repetitions)
         results.append({
             'part': 'Training step', 'case': f'{method}, H={hidden}, T≤{longest}',
             'times': times, 'ratios': {
                 f'{one} / {other}': timing.ratio(times[one], times[other])
-                for one, other in ((timing.STOCK, 'ours'), ('products alone', 'ours'),
-                                   (timing.STOCK, 'products alone'))}})
+                for one, other in ((timing.STOCK, 'ours'), (timing.PRODUCTS, 'ours'),
+                                   (timing.STOCK, timing.PRODUCTS))}})
     # Over a whole period between two refreshes of the neighbours, so that these count.
     reviews = Reviews(batches.BATCH * (spgd_steps + 1))
     times = timing.interleave({

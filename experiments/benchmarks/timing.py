@@ -14,6 +14,7 @@ import numpy as np
 from interpretable_adv.runs import memory
 
 STOCK = 'stock Chainer'
+PRODUCTS = 'OpenBLAS products alone'
 
 
 def interleave(contestants, repetitions, warm_up=1):

@@ -158,6 +158,8 @@ def test_effects():
     assert findings.over_seeds([1.0]) is None and findings.over_seeds([None, 2.0]) is None
     certain = findings.Effect(-1.0, -2.0, -0.5, 3)
     assert certain.answer(-1) == 'yes' and certain.answer(1) == 'no, the opposite'
+    by_chance = findings.over_seeds([2.0, 2.0])
+    assert str(by_chance) == '+2.00 (2)' and by_chance.answer(1) == 'no interval'
     assert str(certain) == '−1.00 [−2.00, −0.50] (3)'
 
 
@@ -166,7 +168,7 @@ def test_findings_are_those_of_the_files(folder, tmp_path):
     collect.collect(str(folder), str(tmp_path / 'corpus'), str(target))
     page = findings.page(str(tmp_path / 'project'))
     # SPGD's gap is 3 below AdvT's on both seeds, and at equal strength 1 and 2 above it.
-    assert "gap at Table 1's ε | `small` | −3.00 [−3.00, −3.00] (2) | yes |" in page
+    assert "gap at Table 1's ε | `small` | −3.00 (2) | no interval |" in page
     assert 'gap at 25 % flipped | `small` | +2.00 [+2.00, +2.00] (2) | no, the opposite |' in page
     assert '| SPGD − pretrained, accuracy under HotFlip, attacked itself (points) | `small` | ' \
            '+10.00 [' in page
