@@ -169,7 +169,7 @@ def test_findings_are_those_of_the_files(folder, tmp_path):
     page = findings.page(str(tmp_path / 'project'))
     # SPGD's gap is 3 below AdvT's on both seeds, and at equal strength 1 and 2 above it.
     assert "gap at Table 1's ε | `small` | −3.00 (2) | no interval |" in page
-    assert 'gap at 25 % flipped | `small` | +2.00 [+2.00, +2.00] (2) | no, the opposite |' in page
+    assert 'gap at 25 % flipped | `small` | +2.00 (2) | no interval |' in page
     assert '| SPGD − pretrained, accuracy under HotFlip, attacked itself (points) | `small` | ' \
            '+10.00 [' in page
     assert page.count('\n## ') == len(findings.CLAIMS) and '`toy` |' not in page
