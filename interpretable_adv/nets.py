@@ -16,17 +16,20 @@ class Classifier(chainer.Chain):
 
     Parameter names, the order of construction (which fixes the random stream) and the
     initialisation are upstream's, so checkpoints and losses carry over.
+
+    Args:
+        initialW: of all weights, as Chainer's links take it; None: upstream's random numbers.
     """
 
     def __init__(self, n_vocab, emb_dim=256, hidden_dim=1024, hidden_cls_dim=30, n_class=2,
-                 n_layers=1, dropout=0.5):
+                 n_layers=1, dropout=0.5, initialW=None):  # noqa: N803 (Chainer's name)
         super().__init__()
         self.dropout = dropout
         with self.init_scope():
-            self.word_embed = EmbedID(n_vocab, emb_dim)
-            self.hidden_layer = Linear(hidden_dim, hidden_cls_dim)
-            self.output_layer = Linear(hidden_cls_dim, n_class)
-            self.uni_lstm = LSTM(n_layers, emb_dim, hidden_dim, dropout)
+            self.word_embed = EmbedID(n_vocab, emb_dim, initialW)
+            self.hidden_layer = Linear(hidden_dim, hidden_cls_dim, initialW=initialW)
+            self.output_layer = Linear(hidden_cls_dim, n_class, initialW=initialW)
+            self.uni_lstm = LSTM(n_layers, emb_dim, hidden_dim, dropout, initialW=initialW)
         for layer in self.uni_lstm:
             # Two biases add up in the forget gate; upstream sets both.
             layer.b1.array[...] = 1
@@ -124,9 +127,6 @@ def load_classifier(path, words=None, n_class=None):
     if 0 in found.values():
         raise UserError(f'{path} is damaged: it is a classifier without weights; use another copy')
     arrays = checkpoints.read_arrays(path)
-    # Building draws random weights, which are overwritten; the caller's stream is left alone.
-    state = np.random.get_state()
-    model = Classifier(dropout=0, **found)
-    np.random.set_state(state)
+    model = Classifier(dropout=0, initialW=0, **found)  # random numbers would be overwritten
     checkpoints.assign(model, arrays, path)
     return model

@@ -9,6 +9,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
@@ -26,6 +27,9 @@ CASES = {
     'AdvT step, H=1024, T≤60': ('step', 'adv', 1024, 60),
     'language model, 256/256': ('language_model', 256),
     'language model, 256/1024': ('language_model', 1024),
+    'reading a classifier, 256/1024': ('read_classifier',),
+    'reading a snapshot, 256/1024': ('read_snapshot',),
+    'reading a corpus of 100,000 reviews': ('read_corpus',),
 }
 
 
@@ -105,6 +109,56 @@ def language_model(hidden):
     return run
 
 
+def read_classifier():
+    from experiments.benchmarks import batches
+    from interpretable_adv import nets
+    try:
+        from interpretable_adv.nets import load_classifier
+        from interpretable_adv.runs import checkpoints
+    except ImportError:
+        from interpretable_adv.checkpoints import load_classifier
+
+        from interpretable_adv import checkpoints
+    folder = tempfile.TemporaryDirectory()
+    path = os.path.join(folder.name, 'best.model')
+    checkpoints.save_classifier(path, nets.Classifier(batches.VOCABULARY, batches.EMBEDDING, 1024))
+    return lambda folder=folder: load_classifier(path)
+
+
+def read_snapshot():
+    from chainer import training
+
+    from experiments.benchmarks import step_benchmark
+    try:
+        from interpretable_adv.runs import checkpoints
+    except ImportError:
+        from interpretable_adv import checkpoints
+    updater = step_benchmark.updater('baseline', 1024, step_benchmark.Reviews(64, 20))
+    folder = tempfile.TemporaryDirectory()
+    path = os.path.join(folder.name, 'snapshot.npz')
+    trainer = training.Trainer(updater, (1, 'iteration'), folder.name)
+    trainer.run()
+    checkpoints.save_snapshot(path, trainer, {})
+    return lambda folder=folder: checkpoints.load_snapshot(path, trainer, {})
+
+
+def read_corpus():
+    """A corpus that was read before, so that the cache of its ids is there."""
+    from experiments.benchmarks import batches
+    from interpretable_adv import data
+    folder = tempfile.TemporaryDirectory()
+    random = np.random.RandomState(0)
+    sizes = {'pos_train': 11000, 'neg_train': 11000, 'pos_dev': 2000, 'neg_dev': 2000,
+             'pos_test': 12500, 'neg_test': 12500, 'unlabled': 49000}
+    for name, size in sizes.items():
+        ends = np.cumsum(random.randint(50, 400, size))
+        words = [f'w{word}' for word in batches.words(random, ends[-1])]
+        with open(os.path.join(folder.name, f'imdb_{name}.txt'), 'w', encoding='utf-8') as stream:
+            for start, end in zip([0, *ends], ends):
+                stream.write(' '.join(words[start:end]) + '\n')
+    return lambda: data.load(folder.name)
+
+
 def work():
     """Answers each name of a case on standard input with the seconds that one run of it takes."""
     try:
@@ -147,11 +201,11 @@ class Side:
         self._process.wait()
 
 
-def compare(before, threads, repetitions):
-    """`{case: (repetitions, 2) seconds}`, before and now."""
+def compare(before, threads, repetitions, cases=''):
+    """`{case: (repetitions, 2) seconds}`, before and now, of cases whose names hold `cases`."""
     sides = [Side(os.path.abspath(before), threads), Side(ROOT, threads)]
     found = {}
-    for name in CASES:
+    for name in (name for name in CASES if cases in name):
         found[name] = np.array([[side(name) for side in sides] for _ in range(repetitions)])
         ratio = np.median(found[name][:, 0] / found[name][:, 1])
         print(f'{name}, {threads} threads: {ratio:.3f}', flush=True)
@@ -182,9 +236,10 @@ def main(argv=None):
     parser.add_argument('--before', required=True, help='a built checkout of an earlier commit')
     parser.add_argument('--threads', default='1,2', help='numbers of threads to compare')
     parser.add_argument('--repetitions', type=cli.at_least(1), default=9, help='runs of each side')
+    parser.add_argument('--cases', default='', help='only cases with this in their name')
     parser.add_argument('--out', default='experiments/benchmarks', help='folder for comparison.md')
     flags = parser.parse_args(argv)
-    measured = {threads: compare(flags.before, int(threads), flags.repetitions)
+    measured = {threads: compare(flags.before, int(threads), flags.repetitions, flags.cases)
                 for threads in flags.threads.split(',')}
     text = markdown(measured, flags.repetitions)
     with atomic_write(os.path.join(flags.out, 'comparison.md')) as stream:

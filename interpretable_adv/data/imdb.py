@@ -147,8 +147,9 @@ class _Blocks:
 
 def _read_archive(archive):
     """Yields (path below `aclImdb/`, bytes) for the reviews of a .tar.gz, in archive order."""
+    advice = f'give {ARCHIVE_NAME}, the folder aclImdb, or --download'
     try:
-        with gzip.open(archive, 'rb') as stream:
+        with reading.open_regular(archive, advice) as file, gzip.open(file) as stream:
             yield from _read_tar(archive, _Blocks(stream, MAX_BYTES))
     except EOFError as error:
         raise UserError(f'{archive} is cut short; get it again, for example with '

@@ -229,8 +229,15 @@ def test_wrong_archive(tmp_path, capsys, kind):
     assert message in refuses(tmp_path, capsys, content)
 
 
+def test_a_pipe_is_no_archive(tmp_path):
+    """Opening one would wait for somebody who writes into it."""
+    os.mkfifo(tmp_path / 'x.tar.gz')
+    with pytest.raises(UserError, match='it is .*pipe.*; give aclImdb_v1.tar.gz'):
+        imdb.prepare(tmp_path / 'data', tmp_path / 'x.tar.gz')
+
+
 def test_absent_archive(tmp_path):
-    with pytest.raises(UserError, match='cannot read .*No such file'):
+    with pytest.raises(UserError, match='cannot read .*no such file'):
         imdb.prepare(tmp_path / 'data', tmp_path / 'absent.tar.gz')
     assert os.listdir(tmp_path) == []
 
