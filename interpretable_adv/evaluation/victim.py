@@ -160,8 +160,10 @@ class AttackedReviews:
     @functools.cached_property
     def cosines(self) -> Array:
         """Cosines between the perturbation and the directions to the neighbours `(N, K)`."""
+        # An ε below float32's range moves nothing, like one of 0; swaps have none.
+        epsilon = np.float32(self.adversary.epsilon or 0) or 1
         return neighbor_cosines(self._victim.embeddings, self.ids, self.neighbors,
-                                self.perturbation / (self.adversary.epsilon or 1))
+                                self.perturbation / epsilon)
 
     @functools.cached_property
     def neighbor_index(self) -> Array:

@@ -240,7 +240,7 @@ def load_snapshot(path, trainer, settings, free=()):
         arrays = read_arrays(path, advice=AGAIN)
         _check_values(arrays, expected)
         NpzDeserializer(arrays, 'trainer/').load(trainer)
-        _check_progress(trainer)
+        _check_progress(trainer, arrays)
         _set_random_state({name: arrays[f'random/{name}'] for name in _random_state()})
     except (KeyError, ValueError, TypeError) as error:
         raise UserError(f'{path} is not a snapshot of such a run ({reading.brief(error)}); '
@@ -357,8 +357,11 @@ def _check_summary(arrays, prefix):
         raise ValueError(f'{prefix} has other sums than names')
 
 
-def _check_progress(trainer):
-    """Raises ValueError unless all parts of a trainer are at the same step."""
+def _check_progress(trainer, arrays):
+    """Raises ValueError unless all parts of a trainer, loaded from `arrays`, are at the same step.
+
+    A snapshot is taken after everything else, so all triggers were asked in its step.
+    """
     updater = trainer.updater
     counts = {'the updater': updater.iteration}
     for name in updater._optimizers:
@@ -370,8 +373,14 @@ def _check_progress(trainer):
         iterator = updater.get_iterator(name)
         if hasattr(iterator, 'iteration'):  # Chainer's own do not count
             counts[f'the iterator {name}'] = iterator.iteration
-    if len(set(counts.values())) > 1 or updater.iteration < 0:
-        raise ValueError(', '.join(f'{what} is at step {count}' for what, count in counts.items()))
+    counts.update({name: int(array) for name, array in arrays.items()
+                   if name.endswith('/previous_iteration')})
+    wrong = [f'{what} is at step {count}' for what, count in counts.items()
+             if count != updater.iteration or count < 0]
+    wrong += [f'{name} is {array}' for name, array in arrays.items()
+              if name.endswith('/previous_epoch_detail') and array != updater.epoch_detail]
+    if wrong:
+        raise ValueError(f'at step {updater.iteration}, {wrong[0]}')
 
 
 def _random_state():

@@ -229,10 +229,11 @@ class Snapshot(OfOneFile):
         if random.random() < 0.4:
             return self._change_number(random, folder / self.name)
         found = super().damage(random, folder)
-        if found and not (folder / self.name).is_symlink():
+        path = folder / self.name
+        if found and path.is_file() and not path.is_symlink():
             with contextlib.suppress(Exception):  # a run may be resumed with other extensions
-                now, before = (dict(np.load(path)) for path in (
-                    folder / self.name, OLD / self.kind / 'snapshot.npz'))
+                now, before = map(checkpoints.read_arrays, (
+                    path, OLD / self.kind / 'snapshot.npz'))
                 if now.keys() != before.keys() and all(
                         name.startswith('trainer/extension_triggers/')
                         for name in now.keys() ^ before.keys()):

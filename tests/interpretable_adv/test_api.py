@@ -303,6 +303,13 @@ def test_the_largest_steps_stay_finite(model, method):
             assert records.parse(record, 'here')['method'] == method
 
 
+@pytest.mark.parametrize('epsilon', [1e-320, 1e-44, 1e-30])
+@pytest.mark.parametrize('method', ['adv', 'spgd'])
+def test_the_smallest_steps_stay_finite(model, method, epsilon):
+    record = model.attack(['w1 w2'], method, epsilon=epsilon)[0].to_dict()
+    json.dumps(record, allow_nan=False)
+
+
 def test_a_setting_that_does_not_exist(model):
     with pytest.raises(ValueError, match='gamma is no setting: give any of epsilon'):
         model.settings('spgd', gamma=1)
