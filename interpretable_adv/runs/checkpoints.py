@@ -360,7 +360,8 @@ def _check_summary(arrays, prefix):
 def _check_progress(trainer, arrays):
     """Raises ValueError unless all parts of a trainer, loaded from `arrays`, are at the same step.
 
-    A snapshot is taken after everything else, so all triggers were asked in its step.
+    Triggers were asked in the snapshot's step, or, of what runs after the snapshot, in the one
+    before.
     """
     updater = trainer.updater
     counts = {'the updater': updater.iteration}
@@ -373,12 +374,14 @@ def _check_progress(trainer, arrays):
         iterator = updater.get_iterator(name)
         if hasattr(iterator, 'iteration'):  # Chainer's own do not count
             counts[f'the iterator {name}'] = iterator.iteration
-    counts.update({name: int(array) for name, array in arrays.items()
-                   if name.endswith('/previous_iteration')})
+    triggers = {name: array for name, array in arrays.items() if name.startswith(_OPTIONAL)}
     wrong = [f'{what} is at step {count}' for what, count in counts.items()
              if count != updater.iteration or count < 0]
-    wrong += [f'{name} is {array}' for name, array in arrays.items()
-              if name.endswith('/previous_epoch_detail') and array != updater.epoch_detail]
+    step = updater.epoch_detail / max(updater.iteration, 1)
+    for ending, now, most in (('/previous_iteration', updater.iteration, 1),
+                              ('/previous_epoch_detail', updater.epoch_detail, 1.5 * step)):
+        wrong += [f'{name} is {array}' for name, array in triggers.items()
+                  if name.endswith(ending) and not 0 <= now - array <= most]
     if wrong:
         raise ValueError(f'at step {updater.iteration}, {wrong[0]}')
 

@@ -71,4 +71,4 @@ def test_all_tables_and_figures_of_a_tiny_experiment(root, tmp_path):
 
     third = call(root, tmp_path, *arguments, 'adv.xi_var=2')
     assert third.returncode == 2
-    assert 'adv_seed3 was made with other settings (xi_var was 0.5 and is 2.0)' in third.stderr
+    assert 'adv_seed3 was made with other settings (xi_var was 1.0 and is 2.0)' in third.stderr
