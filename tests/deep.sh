@@ -62,6 +62,8 @@ find_python() {
         fi
     done
 }
+# Their checkouts are in .venv, so that is where they look for the recordings.
+[ ! -d "$root/../shared" ] || ln -sfn "$(realpath "$root/../shared")" .venv/shared
 for version in 3.12 3.13; do
     python=$(find_python "$version")
     if [ -z "$python" ]; then
