@@ -3,7 +3,8 @@
     python -m experiments.benchmarks.comparison --before CHECKOUT [--threads 2] [--out FOLDER]
 
 CHECKOUT is a built checkout of an earlier commit with its own .venv. Each side runs in a process of
-its own; calls alternate, so that a busy machine hits both alike. Writes comparison.md.
+its own; calls alternate, so that a busy machine hits both alike. Writes comparison.md, unless only
+some cases are chosen.
 """
 import os
 import pathlib
@@ -112,34 +113,32 @@ def language_model(hidden):
 def read_classifier():
     from experiments.benchmarks import batches
     from interpretable_adv import nets
-    try:
-        from interpretable_adv.nets import load_classifier
-        from interpretable_adv.runs import checkpoints
-    except ImportError:
-        from interpretable_adv.checkpoints import load_classifier
-
-        from interpretable_adv import checkpoints
-    folder = tempfile.TemporaryDirectory()
-    path = os.path.join(folder.name, 'best.model')
-    checkpoints.save_classifier(path, nets.Classifier(batches.VOCABULARY, batches.EMBEDDING, 1024))
-    return lambda folder=folder: load_classifier(path)
+    checkpoints, folder = _checkpoints(), tempfile.TemporaryDirectory()
+    load = nets.load_classifier if hasattr(nets, 'load_classifier') else checkpoints.load_classifier
+    checkpoints.save_classifier(os.path.join(folder.name, 'best.model'), nets.Classifier(
+        batches.VOCABULARY, batches.EMBEDDING, 1024))
+    return lambda: load(os.path.join(folder.name, 'best.model'))
 
 
 def read_snapshot():
     from chainer import training
 
     from experiments.benchmarks import step_benchmark
+    checkpoints, folder = _checkpoints(), tempfile.TemporaryDirectory()
+    updater = step_benchmark.updater('baseline', 1024, step_benchmark.Reviews(64, 20))
+    trainer = training.Trainer(updater, (1, 'iteration'), folder.name)
+    trainer.run()
+    checkpoints.save_snapshot(os.path.join(folder.name, 'snapshot.npz'), trainer, {})
+    return lambda: checkpoints.load_snapshot(
+        os.path.join(folder.name, 'snapshot.npz'), trainer, {})
+
+
+def _checkpoints():
     try:
         from interpretable_adv.runs import checkpoints
     except ImportError:
         from interpretable_adv import checkpoints
-    updater = step_benchmark.updater('baseline', 1024, step_benchmark.Reviews(64, 20))
-    folder = tempfile.TemporaryDirectory()
-    path = os.path.join(folder.name, 'snapshot.npz')
-    trainer = training.Trainer(updater, (1, 'iteration'), folder.name)
-    trainer.run()
-    checkpoints.save_snapshot(path, trainer, {})
-    return lambda folder=folder: checkpoints.load_snapshot(path, trainer, {})
+    return checkpoints
 
 
 def read_corpus():
@@ -242,8 +241,9 @@ def main(argv=None):
     measured = {threads: compare(flags.before, int(threads), flags.repetitions, flags.cases)
                 for threads in flags.threads.split(',')}
     text = markdown(measured, flags.repetitions)
-    with atomic_write(os.path.join(flags.out, 'comparison.md')) as stream:
-        stream.write(text)
+    if not flags.cases:
+        with atomic_write(os.path.join(flags.out, 'comparison.md')) as stream:
+            stream.write(text)
     print(text)
 
 
