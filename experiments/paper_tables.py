@@ -442,7 +442,7 @@ def table4(folder):
         f'{attack["spgd"]["sparsity"]:g}.']
     return Table('table4', 'Table 4: accuracy under attack (%)', [
         'Model', 'attacks on', 'clean', *ATTACK_COLUMNS.values(), 'swaps'], rows,
-        [*notes, *corpus_notes(folder)])
+        [*notes, *corpus_notes(folder)], titles=2)
 
 
 def table4_differences(folder):
@@ -472,7 +472,7 @@ def table4_differences(folder):
         'A − B', 'attacks on', 'clean', *ATTACK_COLUMNS.values()], rows, [
         'Mean over the seeds that both have, with the 95 % interval of a bootstrap over the '
         'reviews (10,000 times), which are the same for both; it does not include the spread '
-        'between seeds.'])
+        'between seeds.'], titles=2)
 
 
 # Footnotes ----------------------------------------------------------------------------------

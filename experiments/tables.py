@@ -68,46 +68,47 @@ class Table:
     """
     Attributes:
         name: of its files, e.g. 'table3'.
-        columns: headings. The first column is text, the others numbers.
+        columns: headings.
         rows: lists of `str`, `Number` or `Spread`; None draws a rule.
         notes: footnotes, in order.
+        titles: how many columns say what a row is about; they are text, the others numbers.
     """
     name: str
     title: str
     columns: list
     rows: list
     notes: list = dataclasses.field(default_factory=list)
+    titles: int = 1
 
 
 def terminal(table, width=120):
-    """Text of at most `width` columns: further columns follow below, behind the same row titles."""
+    """Text of at most `width` columns: what does not fit follows below, behind the same titles."""
     cells = [table.columns, *([str(cell) for cell in row] for row in table.rows if row)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(table.columns))]
-    blocks = []
-    for columns in _blocks(widths, width):
+
+    def block(columns):
+        def line(row):
+            return '  '.join(
+                str(row[column]).ljust(widths[column]) if column < table.titles
+                else str(row[column]).rjust(widths[column]) for column in columns).rstrip()
+
         rule = '-' * (sum(widths[column] for column in columns) + 2 * (len(columns) - 1))
+        return '\n'.join([rule, line(table.columns), rule, *(
+            line(row) if row else rule for row in table.rows), rule])
 
-        def line(row, columns=columns):
-            first, *others = [str(row[column]) for column in columns]
-            return '  '.join([first.ljust(widths[0]), *(
-                cell.rjust(widths[column]) for cell, column in zip(others, columns[1:]))]).rstrip()
-
-        blocks.append('\n'.join([rule, line(table.columns), rule, *(
-            line(row) if row else rule for row in table.rows), rule]))
-    lines = [table.title, '\n\n'.join(blocks)]
+    lines = [table.title, '\n\n'.join(map(block, _blocks(widths, table.titles, width)))]
     for note in table.notes:
         lines += textwrap.wrap(note, 100, initial_indent='* ', subsequent_indent='  ')
     return '\n'.join(lines) + '\n'
 
 
-def _blocks(widths, width):
-    """Columns in groups that fit into `width`, each behind the first column."""
-    blocks, used = [[0]], widths[0]
-    for column in range(1, len(widths)):
-        used += 2 + widths[column]
-        if used > width and len(blocks[-1]) > 1:
-            blocks.append([0])
-            used = widths[0] + 2 + widths[column]
+def _blocks(widths, titles, width):
+    """Columns in groups that fit into `width`, each behind those of the titles."""
+    blocks = [list(range(titles))]
+    for column in range(titles, len(widths)):
+        used = sum(widths[other] + 2 for other in blocks[-1])
+        if used + widths[column] > width and len(blocks[-1]) > titles:
+            blocks.append(list(range(titles)))
         blocks[-1].append(column)
     return blocks
 
@@ -117,7 +118,8 @@ def markdown(table):
         return '| ' + ' | '.join(str(cell).replace('|', r'\|') for cell in cells) + ' |'
 
     lines = [f'**{table.title}**', '', line(table.columns),
-             '|' + '|'.join(['---', *['---:'] * (len(table.columns) - 1)]) + '|',
+             '|' + '|'.join(['---'] * table.titles
+                            + ['---:'] * (len(table.columns) - table.titles)) + '|',
              *(line(row) for row in table.rows if row)]
     if table.notes:
         lines += ['', *(f'- {note}' for note in table.notes)]
@@ -131,7 +133,8 @@ def latex(table):
 
     lines = [r'\begin{table}[ht]', r'    \caption{' + latex_text(table.title) + '}',
              r'    \centering',
-             r'    \begin{tabular}{@{}l' + 'r' * (len(table.columns) - 1) + '@{}}',
+             r'    \begin{tabular}{@{}' + 'l' * table.titles
+             + 'r' * (len(table.columns) - table.titles) + '@{}}',
              r'        \toprule', '        ' + line(table.columns), r'        \midrule',
              *('        ' + (line(row) if row else r'\midrule') for row in table.rows),
              r'        \bottomrule', r'    \end{tabular}']

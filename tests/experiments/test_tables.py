@@ -46,6 +46,14 @@ def test_columns_that_do_not_fit_follow_below(table):
     assert [[block[i].split('  ')[0] for i in (2, 4)] for block in blocks] == [
         ['Pre_trained', 'SPGD | σ']] * 2
     assert lines[-1] == '* A note with 50 % and ε_1.'
+    # All columns that tell rows apart are repeated.
+    titled = Table('t', 'T', ['Model', 'on', 'x', 'y'], [
+        ['a', 'one', Number(1.0), Number(2.0)], ['a', 'two', Number(3.0), Number(4.0)]], titles=2)
+    shown = tables.terminal(titled, width=17).splitlines()
+    assert [line.split() for line in shown if line.startswith('a ')] == [
+        ['a', 'one', '1.00'], ['a', 'two', '3.00'], ['a', 'one', '2.00'], ['a', 'two', '4.00']]
+    assert '|---|---|---:|---:|' in tables.markdown(titled)
+    assert '{@{}llrr@{}}' in tables.latex(titled)
     # A single column that is too wide stays.
     assert len(tables.terminal(table, width=5).splitlines()) == len(lines)
 
