@@ -26,8 +26,8 @@ page is generated from `experiments/results` by `python -m experiments.pages`;
 
 An effect is the mean over seeds with a 95 % interval: over seeds by Student's t, or, where marked
 *reviews*, over reviews with the seeds taken as given. An interval that contains 0 is reported as no
-difference. `toy` is a made-up corpus: it shows that everything runs, and its numbers say nothing
-about film reviews.
+difference; seeds that agree in every digit give no interval. `toy` is a made-up corpus: it shows
+that everything runs, and its numbers say nothing about film reviews.
 '''
 
 
