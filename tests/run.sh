@@ -33,5 +33,4 @@ fi
 .venv/bin/lint-imports --no-cache >.venv/imports.log || { cat .venv/imports.log; exit 1; }
 # Two test processes, one thread each: on two cores that is faster than one with two.
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
-exec .venv/bin/python -m pytest -n 2 --dist worksteal -q --durations=10 \
-    --cov=interpretable_adv --cov=lm --cov-report=term:skip-covered "$@"
+exec .venv/bin/python -m pytest -n 2 --dist worksteal -q --durations=10 "$@"
