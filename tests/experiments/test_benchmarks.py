@@ -13,6 +13,7 @@ from experiments.benchmarks import (
     lstm_benchmark,
     neighbors_benchmark,
     optimizer_benchmark,
+    paper_size,
     products_benchmark,
     step_benchmark,
     timing,
@@ -57,6 +58,27 @@ def test_profile_of_a_training_run(tmp_path, monkeypatch, capsys):
     assert (compiled > 0) == kernels.available and products + compiled > 0
     assert together == pytest.approx(products + compiled + random, abs=0.2)
     assert together + sum(rest) == pytest.approx(100, abs=1)
+
+
+def test_time_and_memory_of_training(tmp_path, monkeypatch, capsys):
+    prepare.main(['prepare', '--dataset', 'toy', '--data_dir', str(tmp_path / 'toy')])
+    monkeypatch.setattr(paper_size, 'KINDS', {'language model': (None, 4)})
+    monkeypatch.setattr(paper_size, 'SIZE', ())
+    paper_size.main(['--data_dir', str(tmp_path / 'toy'), '--out', str(tmp_path)])
+    text = (tmp_path / 'paper_size.md').read_text(encoding='utf-8')
+    assert text in capsys.readouterr().out
+    row = text.splitlines()[-1].strip('| ').split(' | ')
+    assert row[:2] == ['language model', '4']
+    assert float(row[2].removesuffix(' s')) >= 0 and float(row[8].removesuffix(' MB')) > 50
+    assert 0 < float(row[9].removesuffix('%')) < 100
+
+
+def test_searching_neighbours_is_part_of_a_step(tmp_path):
+    prepare.main(['prepare', '--dataset', 'toy', '--data_dir', str(tmp_path / 'toy')])
+    arguments = '--data_dir', str(tmp_path / 'toy'), '--hidden_dim', '8', '--batchsize', '100'
+    found = {kind: paper_size.measure(kind, 3, arguments) for kind in ('AdvT', 'SPGD')}
+    assert found['AdvT']['search'] == 0 < found['SPGD']['search'] < sum(found['SPGD']['steps'])
+    assert len(found['SPGD']['steps']) == 3 and found['SPGD']['steps_per_epoch'] > 3
 
 
 def test_lengths_are_those_of_reviews():
