@@ -205,10 +205,11 @@ _workspaces = threading.local()
 
 
 def _workspace(size):
-    """Memory that is kept from call to call."""
+    """The address of memory that is kept from call to call."""
     if getattr(_workspaces, 'array', None) is None or _workspaces.array.size < size:
         _workspaces.array = np.empty(size, np.float32)
-    return _workspaces.array
+        _workspaces.address = _workspaces.array.ctypes.data
+    return _workspaces.address
 
 
 def product(a, b, out=None, transpose_a=False, transpose_b=False, accumulate=False):
