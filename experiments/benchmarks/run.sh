@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures everything, beside stock Chainer, PyTorch and faiss; about half an hour on two cores.
+# Measures everything, beside stock Chainer, PyTorch and faiss; ten minutes on two cores.
 #   bash experiments/benchmarks/run.sh [arguments of python -m experiments.benchmarks]
 # PyTorch and faiss go into an environment of their own, experiments/benchmarks/env.
 set -euo pipefail
