@@ -51,8 +51,9 @@ def test_a_mistake_is_one_line(root, tmp_path):
 def test_all_tables_and_figures_of_a_tiny_experiment(root, tmp_path):
     arguments = ['all', '--preset', 'toy', '--runs', 'runs', '--data_dir', 'corpus', '--seeds', '3',
                  'train.n_epoch=1', 'baseline.n_epoch=1', 'pretrained.n_epoch=1', 'lm.epoch=1',
-                 'perplexity.n_samples=20', 'sweep.n_samples=10', 'sweep.sweep_epsilon=1', 'sweep.sweep_budget=0.1', 'robustness.n_samples=10',
-                 'class_lm.epoch=1', 'analysis.limit=2']
+                 'class_lm.epoch=1', 'perplexity.n_samples=20', 'sweep.n_samples=10',
+                 'sweep.sweep_epsilon=1', 'sweep.sweep_budget=0.1', 'robustness.n_samples=10',
+                 'analysis.limit=2']
     first = call(root, tmp_path, *arguments)
     assert first.returncode == 0, first.stderr + first.stdout
     for title in ('Table 1: adversarial quality', 'Table 2: dataset information',
