@@ -28,14 +28,16 @@ TABLE1 = (paper_tables.table1, paper_tables.label_invariance, paper_tables.equal
 TABLE2 = (paper_tables.table2,)
 TABLE3 = paper_tables.table3, paper_tables.significance_table
 TABLE4 = paper_tables.table4, paper_tables.table4_differences
+SPARSITY = (paper_tables.sparsity_table,)
 TARGETS = {
     'table1': ((plans.table1,), TABLE1),
     'table2': ((plans.table2,), TABLE2),
     'table3': ((plans.table3,), TABLE3),
     'table4': ((plans.table4,), TABLE4),
+    'sparsity': ((plans.sparsity,), SPARSITY),
     'figures': ((plans.figures,), ()),
-    'all': ((plans.table2, plans.table3, plans.table1, plans.table4, plans.figures),
-            TABLE1 + TABLE2 + TABLE3 + TABLE4),
+    'all': ((plans.table2, plans.table3, plans.table1, plans.table4, plans.sparsity,
+             plans.figures), TABLE1 + TABLE2 + TABLE3 + TABLE4 + SPARSITY),
 }
 
 
@@ -90,6 +92,9 @@ def regenerate(settings, preset, places, seeds):
     """Runs what a target needs, then prints its tables and the paths of its figures."""
     builders, table_makers = TARGETS[settings.target]
     plan = make_plan(settings.target, preset, places, seeds)
+    if not plan:
+        raise UserError(f'preset {preset.name} lists no σ to compare: give some, e.g. '
+                        'sparsity.values="0 0.5 0.75"')
     if settings.dry_run:
         runner.dry_run(plan, places.run('jobs'))
         return
@@ -135,7 +140,7 @@ def search_grid(settings, preset, places, seeds):
 def collect_results(plan, places, target):
     taken = collect.collect(places.runs, places.data, target)
     status.write(plan, places.run('jobs'), target)
-    for make in (*TABLE1, *TABLE2, *TABLE3, *TABLE4, grid_search.table):
+    for make in (*TABLE1, *TABLE2, *TABLE3, *TABLE4, *SPARSITY, grid_search.table):
         with contextlib.suppress(paper_tables.NoResultsError):
             table = make(target)
             if table is not None:

@@ -29,7 +29,8 @@ BLOCK = re.compile(r'(<!-- generated: (summary|tables of ([\w./-]+)) -->\n)'
 MAKERS = (paper_tables.table3, paper_tables.significance_table, paper_tables.table1,
           paper_tables.label_invariance, paper_tables.equal_strength,
           paper_tables.labels_at_equal_strength, paper_tables.class_lm_table,
-          paper_tables.table4, paper_tables.table4_differences, paper_tables.table2,
+          paper_tables.table4, paper_tables.table4_differences, paper_tables.sparsity_table,
+          paper_tables.table2,
           grid_search.table)
 
 

@@ -6,6 +6,7 @@
         class_lm_seed1/                  the class-conditional language model
         perplexity_seed1/, …             Table 1's numbers
         robustness_adv_seed1/, …         Table 4's numbers
+        spgd_sparsity0.5_seed1/, …       SPGD with other σ
         analysis_seed1/, figures/        perturbation records; pictures and the report
         table2/                          Table 2's numbers
         jobs/<job>.{json,txt}            command, inputs and times; what the command printed
@@ -24,6 +25,7 @@ from lm import pretrain
 
 DATASET_FILES = (*(name for pairs in text_files.UPSTREAM_FILES.values() for name, _ in pairs),
                  text_files.UPSTREAM_UNLABELED)
+SPARSITY = 'spgd_sparsity'  # how the runs with several σ begin
 
 
 @dataclasses.dataclass(frozen=True)
@@ -353,6 +355,19 @@ def table4(preset, places, seeds):
     jobs = table3(preset, places, seeds)
     return [*jobs, *(robustness_job(preset, places, method, seed)
                      for seed in seeds for method in preset.methods)]
+
+
+def sparsity(preset, places, seeds):
+    """SPGD with several σ, for the paper's remark that a higher one gives a better accuracy."""
+    values, flags = preset.sparsities
+    jobs = [data_job(preset, places), lm_job(preset, places, preset.lm_seed)] if values else []
+    for seed in seeds:
+        for value in values:
+            method = f'{SPARSITY}{value:g}'
+            changed = preset.changed('spgd', **flags, sparsity=f'{value:g}')
+            jobs += [classifier_job(changed, places, 'spgd', seed, run_name(method, seed)),
+                     predictions_job(places, method, seed)]
+    return jobs
 
 
 def figures(preset, places, seeds):

@@ -10,6 +10,7 @@ A section holds flags of one command, written as that command takes them:
     [perplexity]   python -m lm.perplexity
     [sweep]        the same at many step sizes; wins over [perplexity]
     [robustness]   python -m interpretable_adv.robustness
+    [sparsity]     SPGD with several σ, `values = 0 0.5 0.75`; its flags win over [spgd]
     [analysis]     python -m interpretable_adv.analysis
     [visualize]    python -m interpretable_adv.visualize
     [grid_search]  values to try, e.g. `adv.xi_var = 1 2 5`
@@ -34,7 +35,7 @@ PLAN = {'dataset': 'toy', 'seeds': '1', 'lm_seed': '1', 'methods': ' '.join(pape
 def sections():
     """The sections that a preset may have."""
     return ('plan', 'lm', 'class_lm', 'train', *methods.classifiers(), 'perplexity', 'sweep',
-            'robustness', 'analysis', 'visualize', 'grid_search')
+            'robustness', 'sparsity', 'analysis', 'visualize', 'grid_search')
 
 
 class Preset:
@@ -70,6 +71,19 @@ class Preset:
         """Name of the folder below experiments/results."""
         return self.plan('results') or self.name
 
+    @property
+    def sparsities(self):
+        """The σ that [sparsity] compares, and the flags of those trainings."""
+        flags = dict(self['sparsity'])
+        text = flags.pop('values', '')
+        try:
+            values = [float(value) for value in text.split()]
+        except ValueError:
+            raise UserError(f'[sparsity] values = {text}: give numbers, e.g. 0 0.5 0.75') from None
+        if flags and not values:
+            raise UserError('[sparsity] has no values: give some, e.g. values = 0 0.5 0.75')
+        return values, flags
+
     def check(self):
         """Refuses a [plan] that no command could carry out."""
         if self.plan('dataset') not in DATASETS:
@@ -77,7 +91,7 @@ class Preset:
                             f'{", ".join(DATASETS)}')
         if not re.fullmatch(r'\w[\w.-]*', self.results):
             raise UserError(f'preset {self.name}: results = {self.results} is no plain name')
-        _ = self.methods, self.seeds, self.lm_seed
+        _ = self.methods, self.seeds, self.lm_seed, self.sparsities
 
     def merged(self, *sections, **first):
         """Settings of several sections; later ones win, and all win over `first`."""

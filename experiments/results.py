@@ -12,11 +12,10 @@ import zlib
 import numpy as np
 
 from experiments import state
-from interpretable_adv import methods
+from interpretable_adv import methods, settings
 from interpretable_adv.errors import UserError
 from interpretable_adv.runs import reading
 from interpretable_adv.runs.folder import MODEL, RESULT
-from interpretable_adv.settings import read_run
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,21 +85,34 @@ _AGAIN = 'delete it, and run table3.sh again'
 
 def find(folder):
     """The finished classifiers in a folder: `{method: [Run, …]}`, by ascending seed."""
+    found = _grouped(folder, methods.classifiers().__contains__)
+    return {method: found[method] for method in methods.classifiers() if method in found}
+
+
+def sparsities(folder):
+    """SPGD trained with several σ: `{σ: [Run, …]}`, both ascending."""
+    found = _grouped(folder, re.compile(r'spgd_sparsity[\d.]+').fullmatch)
+    return dict(sorted((settings.checked('sparsity', runs[0].settings.get('sparsity'),
+                                         runs[0].folder + os.sep), runs)
+                       for runs in found.values()))
+
+
+def _grouped(folder, wanted):
+    """Finished classifiers in folders `<name>_seed<n>`: `{name: [Run, …]}`, by ascending seed."""
     found = {}
     for path in sorted(glob.glob(os.path.join(glob.escape(folder), '*_seed*'))):
         match = re.fullmatch(r'(.+)_seed(\d+)', os.path.basename(path))
         result = state.read_json(os.path.join(path, RESULT))
-        if not match or match[1] not in methods.classifiers() or result is None:
+        if not match or not wanted(match[1]) or result is None:
             continue
-        settings = read_run(os.path.join(path, MODEL))
+        flags = settings.read_run(os.path.join(path, MODEL))
         require(path, result, 'n_epoch', 'dev_accuracy', 'test_accuracy')
         found.setdefault(match[1], []).append(
-            Run(match[1], int(match[2]), path, settings, result))
-    runs = {method: sorted(found[method], key=lambda run: run.seed)
-            for method in methods.classifiers() if method in found}
-    for method in runs:
-        _refuse_mixture(runs[method])
-    return runs
+            Run(match[1], int(match[2]), path, flags, result))
+    for runs in found.values():
+        runs.sort(key=lambda run: run.seed)
+        _refuse_mixture(runs)
+    return found
 
 
 def _refuse_mixture(runs):
@@ -163,7 +175,7 @@ def language_model(folder):
         result = state.read_json(os.path.join(path, RESULT))
         if result:
             require(path, result, 'epoch', 'test_perplexity')
-            return result, read_run(os.path.join(path, MODEL))
+            return result, settings.read_run(os.path.join(path, MODEL))
     return None
 
 

@@ -16,9 +16,9 @@ def write_json(path, value):
     path.write_text(json.dumps(value), encoding='utf-8')
 
 
-def write_classifier(folder, method, seed, test, dev=None, flags=(), n_test=N_TEST):
+def write_classifier(folder, method, seed, test, dev=None, flags=(), n_test=N_TEST, name=None):
     """A run whose saved predictions have exactly the accuracy `test` (in per cent)."""
-    run = folder / f'{method}_seed{seed}'
+    run = folder / f'{name or method}_seed{seed}'
     kind = METHODS[method].trained_by
     flags = vars(train.parse([
         '--preset', 'paper', '--method', kind, '--random_seed', str(seed), '--out', str(run),

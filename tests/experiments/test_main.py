@@ -34,7 +34,8 @@ def test_dry_run_of_the_papers_size(root, tmp_path):
     (['table3', 'n_epoch=3'], 'section.flag=value'), (['table3', 'train.n_epochs=3'], 'n_epochs'),
     (['table3', '--seeds', 'one'], 'seeds'), (['table3', '--jobs', '0'], 'jobs'),
     (['table3', '--archive', 'nowhere.tar.gz'], 'no archive nowhere.tar.gz'),
-    (['table3', '--data_dir', 'data', 'train.sparsity=2'], 'sparsity'), ([], 'target')])
+    (['table3', '--data_dir', 'data', 'train.sparsity=2'], 'sparsity'), ([], 'target'),
+    (['sparsity'], 'lists no σ to compare')])
 def test_mistakes_are_told(tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=message):
