@@ -3,6 +3,8 @@ import pathlib
 
 import pytest
 
+import interpretable_adv  # noqa: F401  (what Chainer needs, before a test imports it)
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 

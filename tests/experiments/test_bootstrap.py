@@ -14,7 +14,7 @@ NOBODY = 65534
 def copy(root, tmp_path):
     """The repository as a new clone would be, in a folder with a space in its name."""
     target = tmp_path / 'a folder'
-    everywhere = shutil.ignore_patterns('.git', '.venv', '*.so', 'build', '__pycache__',
+    everywhere = shutil.ignore_patterns('.git', '.venv', 'env', '*.so', 'build', '__pycache__',
                                         '.hypothesis', '.*_cache')
 
     def ignored(folder, names):

@@ -682,8 +682,9 @@ class Kernels(Target):
             return choose([-1, 0, 2.5, np.nan, None, 'x', (2 ** 20, -1), (-2 ** 63,)])
         if value.dtype.kind in 'iu' and choose([True, False]) and value.size:
             spoiled = value.copy()
-            spoiled.reshape(-1)[self.random.randrange(value.size)] = choose(
-                [-1, 9, 2 ** 31 - 1, -2 ** 31])
+            place = self.random.randrange(value.size)
+            spoiled.reshape(-1)[place] = np.int64(
+                choose([-1, 9, 2 ** 31 - 1, -2 ** 31])).astype(value.dtype)
             return spoiled
         return choose([
             value[:-1], value[:0], value[..., ::-1], value.T, value[None], value.astype('d'),

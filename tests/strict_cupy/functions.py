@@ -109,7 +109,8 @@ def _has_host_values(value):
 def array(obj, dtype=None, copy=True, order='K', subok=False, ndmin=0, *, blocking=False):
     if _has_host_values(obj):
         transfers.to_device('array')
-    values = np.array(_host_values(obj), dtype, copy=copy, order=order, ndmin=ndmin)
+    # None: NumPy 2's word for a copy only where it is needed, which False was before.
+    values = np.array(_host_values(obj), dtype, copy=copy or None, order=order, ndmin=ndmin)
     if values.dtype == object:
         raise ValueError('Unsupported dtype object')
     return wrap(values)
