@@ -118,8 +118,7 @@ def accuracy(folder, a, b):
     runs = results.find(folder)
     if a not in runs or b not in runs:
         return None
-    return over_reviews([run_a.correct.astype(float) - run_b.correct for run_a, run_b in
-                         paper_tables.paired_runs(runs[a], runs[b])])
+    return over_reviews(paper_tables.gains(runs[a], runs[b]))
 
 
 def under_attack(folder, a, b, column):
@@ -172,10 +171,9 @@ def sparsity(folder):
     """The paper's σ against lower ones, and higher ones against it."""
     runs, own = results.sparsities(folder), paper.CLASSIFIER['sparsity']
     pairs = [(max(own, other), min(own, other)) for other in runs if other != own]
-    return [(f'σ = {high:g} − σ = {low:g}, test accuracy (points)', over_reviews(
-        [run_a.correct.astype(float) - run_b.correct for run_a, run_b in
-         paper_tables.paired_runs(runs[high], runs[low])]), 1)
-        for high, low in pairs if high in runs and low in runs]
+    return [(f'σ = {high:g} − σ = {low:g}, test accuracy (points)',
+             over_reviews(paper_tables.gains(runs[high], runs[low])), 1)
+            for high, low in pairs if high in runs and low in runs]
 
 
 def robustness(folder):

@@ -367,13 +367,11 @@ def significance_table(folder):
             if not np.array_equal(run.predictions[0], paired[0][0].predictions[0]):
                 raise UserError(f'the predictions of {run.folder} are not of the reviews of '
                                 f'{paired[0][0].folder}: delete them, and run table3.sh again')
-        per_seed = [100 * (run_a.correct.mean() - run_b.correct.mean()) for run_a, run_b in paired]
-        differences = np.mean([run_a.correct.astype(float) - run_b.correct
-                               for run_a, run_b in paired], axis=0)
-        low, high = significance.paired_bootstrap(100 * differences)
+        differences = 100 * np.array(gains(runs[a], runs[b]))
+        low, high = significance.paired_bootstrap(differences.mean(axis=0))
         only_a, only_b = significance.discordant(results.best(runs[a]).correct,
                                                  results.best(runs[b]).correct)
-        rows.append([f'{a} − {b}', Spread.of(per_seed, signed=True),
+        rows.append([f'{a} − {b}', Spread.of(differences.mean(axis=1).tolist(), signed=True),
                      f'[{Number(low, signed=True)}, {Number(high, signed=True)}]',
                      Number(only_a, 0), Number(only_b, 0)])
         p_values.append(significance.mcnemar(only_a, only_b))
@@ -397,6 +395,12 @@ def paired_runs(runs_a, runs_b):
     return [(run, by_seed[run.seed]) for run in runs_a if run.seed in by_seed]
 
 
+def gains(runs_a, runs_b):
+    """What each test review adds to A's accuracy minus B's: an array `(reviews,)` per seed."""
+    return [run_a.correct.astype(float) - run_b.correct
+            for run_a, run_b in paired_runs(runs_a, runs_b)]
+
+
 def _p_value(p):
     return '< 0.0001' if p < 0.0001 else f'{p:.4f}'
 
@@ -411,11 +415,10 @@ def sparsity_table(folder):
     reference = runs.get(paper.CLASSIFIER['sparsity'], [])
     rows = []
     for sparsity, own in runs.items():
-        differences = [run.correct.astype(float) - other.correct
-                       for run, other in paired_runs(own, reference)]
+        gained = gains(own, reference)
         interval = difference = MISSING
-        if differences and own is not reference:
-            mean = 100 * np.mean(differences, axis=0)
+        if gained and own is not reference:
+            mean = 100 * np.mean(gained, axis=0)
             low, high = significance.paired_bootstrap(mean)
             difference = Number(float(mean.mean()), signed=True)
             interval = f'[{Number(low, signed=True)}, {Number(high, signed=True)}]'

@@ -15,7 +15,7 @@
 import dataclasses
 import os
 
-from experiments import presets
+from experiments import presets, results
 from interpretable_adv import methods, paper, settings, train
 from interpretable_adv.data import text_files
 from interpretable_adv.errors import UserError
@@ -25,7 +25,6 @@ from lm import pretrain
 
 DATASET_FILES = (*(name for pairs in text_files.UPSTREAM_FILES.values() for name, _ in pairs),
                  text_files.UPSTREAM_UNLABELED)
-SPARSITY = 'spgd_sparsity'  # how the runs with several σ begin
 
 
 @dataclasses.dataclass(frozen=True)
@@ -363,7 +362,7 @@ def sparsity(preset, places, seeds):
     jobs = [data_job(preset, places), lm_job(preset, places, preset.lm_seed)] if values else []
     for seed in seeds:
         for value in values:
-            method = f'{SPARSITY}{value:g}'
+            method = f'{results.SPARSITY}{value:g}'
             changed = preset.changed('spgd', **flags, sparsity=f'{value:g}')
             jobs += [classifier_job(changed, places, 'spgd', seed, run_name(method, seed)),
                      predictions_job(places, method, seed)]

@@ -58,6 +58,7 @@ class Run:
 
 _PREDICTION = re.compile(r'\d{1,9}')
 MOST_BYTES = 1 << 28  # of predictions, unpacked
+SPARSITY = 'spgd_sparsity'  # how the names of runs with several σ begin
 
 
 def read_predictions(path):
@@ -91,7 +92,7 @@ def find(folder):
 
 def sparsities(folder):
     """SPGD trained with several σ: `{σ: [Run, …]}`, both ascending."""
-    found = _grouped(folder, re.compile(r'spgd_sparsity[\d.]+').fullmatch)
+    found = _grouped(folder, lambda name: name.startswith(SPARSITY))
     return dict(sorted((settings.checked('sparsity', runs[0].settings.get('sparsity'),
                                          runs[0].folder + os.sep), runs)
                        for runs in found.values()))
