@@ -197,7 +197,7 @@ def test_several_python_threads():
 def python(code, root=ROOT, **environment):
     return subprocess.run(
         [sys.executable, '-c', code], cwd=root, capture_output=True, text=True, timeout=120,
-        env={**os.environ, **environment})
+        env={**os.environ, kernels.VARIABLE: '', **environment})
 
 
 @built
@@ -229,7 +229,8 @@ cli.run(lambda _: print(kernels.available, kernels.variant, kernels.arithmetic()
 
 @built
 @pytest.mark.parametrize('wish', ['', 'plain', 'avx2', 'avx512', 'none', 'sse9'])
-def test_the_environment_selects_a_variant(wish):
+def test_the_environment_selects_a_variant(wish, monkeypatch):
+    monkeypatch.setattr(kernels, '_wish', '')  # whatever these tests run with
     result = python(SELECTION, INTERPRETABLE_ADV_KERNELS=wish)
     if wish == 'none':
         assert result.stdout.startswith('False|None|numpy|C kernels: switched off by INTERPRETABLE')
@@ -243,6 +244,7 @@ def test_the_environment_selects_a_variant(wish):
     else:
         kernels.select(wish)
         assert result.stdout.startswith(f'True|{kernels.variant}|kernels|C kernels:')
+    monkeypatch.undo()
     kernels.select()
 
 
