@@ -109,8 +109,10 @@ def _has_host_values(value):
 def array(obj, dtype=None, copy=True, order='K', subok=False, ndmin=0, *, blocking=False):
     if _has_host_values(obj):
         transfers.to_device('array')
-    # None: NumPy 2's word for a copy only where it is needed, which False was before.
-    values = np.array(_host_values(obj), dtype, copy=copy or None, order=order, ndmin=ndmin)
+    values = np.asarray(_host_values(obj), dtype, order)
+    if copy:
+        values = values.copy(order)
+    values = values.reshape((1,) * (ndmin - values.ndim) + values.shape)
     if values.dtype == object:
         raise ValueError('Unsupported dtype object')
     return wrap(values)
