@@ -12,7 +12,7 @@ import textwrap
 import numpy as np
 
 from experiments import paper_tables, results, significance
-from experiments.tables import Number, Table, markdown
+from experiments.tables import Number, Table, interval, markdown
 from interpretable_adv import paper
 
 PRESETS = {'paper': "the paper's size", 'small': '`small`', 'toy': '`toy`'}
@@ -54,7 +54,7 @@ class Effect:
     def __str__(self):
         shown = str(Number(self.mean, 2, True))
         if self.has_interval:
-            shown += f' [{Number(self.low, 2, True)}, {Number(self.high, 2, True)}]'
+            shown += f' {interval((self.low, self.high))}'
         return f'{shown} ({self.n}{", reviews" if self.by == "reviews" else ""})'
 
     def answer(self, expected):
@@ -90,27 +90,49 @@ def over_reviews(differences):
 # Measurements: each returns [(what, Effect or None, expected sign)] ----------------------------
 
 def table1_gap(folder, a, b, reading='continuous', score='gap'):
-    """The difference of a score of Table 1 between the rows of two methods, over seeds."""
+    """The difference of a score of Table 1 between the rows of two methods."""
+    measured = list(paper_tables.perplexities(folder, 'perplexity').values())
     values = []
-    for content in paper_tables.perplexities(folder, 'perplexity').values():
+    for content in measured:
         rows = {row['method']: row['scores'][reading].get(score) for row in content['rows']}
         if rows.get(a) is not None and rows.get(b) is not None:
             values.append(rows[a] - rows[b])
-    return over_seeds(values)
+    return over_seeds(values) or over_reviews_of_one_seed(
+        [content.get('spgd_minus', {}).get(reading, {}).get(score, {}) for content in measured],
+        a, b)
 
 
 def equal_strength(folder, a, b, rate, score='gap'):
     """The same at equal strength, all attacks on one classifier."""
-    values = []
-    for content in paper_tables.perplexities(folder, 'perplexity_common_sweep').values():
+    measured = list(paper_tables.perplexities(folder, 'perplexity_common_sweep').values())
+    reading, values = 'continuous' if score == 'gap' else 'nearest', []
+    for content in measured:
         if score == 'gap':
-            found = content.get('gap_at_flip_rate', {}).get('continuous', {})
+            found = content.get('gap_at_flip_rate', {}).get(reading, {})
         else:
-            found = content.get('judged_at_flip_rate', {}).get('nearest', {}).get(score, {})
+            found = content.get('judged_at_flip_rate', {}).get(reading, {}).get(score, {})
         ours, theirs = found.get(a, {}).get(rate), found.get(b, {}).get(rate)
         if ours is not None and theirs is not None:
             values.append(ours - theirs)
-    return over_seeds(values)
+    return over_seeds(values) or over_reviews_of_one_seed(
+        [content.get('spgd_minus_at_flip_rate', {}).get(reading, {}).get(score, {}).get(rate, {})
+         for content in measured], a, b)
+
+
+def over_reviews_of_one_seed(differences, a, b):
+    """The effect where a single seed was measured: what `lm.perplexity` says of SPGD and another.
+
+    Args:
+        differences: of each seed, SPGD's score minus that of every other method.
+    """
+    if len(differences) != 1 or 'spgd' not in (a, b):
+        return None
+    sign, other = (1, b) if a == 'spgd' else (-1, a)
+    found = differences[0].get(other)
+    if found is None or found['interval'] is None:
+        return None
+    low, high = sorted(sign * bound for bound in found['interval'])
+    return Effect(sign * found['difference'], low, high, 1, 'reviews')
 
 
 def accuracy(folder, a, b):

@@ -5,7 +5,7 @@ import os
 import numpy as np
 
 from experiments import results, significance, state
-from experiments.tables import MISSING, Number, Spread, Table
+from experiments.tables import MISSING, Number, Spread, Table, interval
 from interpretable_adv import methods, paper, settings, train
 from interpretable_adv.errors import UserError
 from interpretable_adv.methods import METHODS
@@ -45,6 +45,8 @@ def table1(folder):
     runs = results.find(folder)
     first = next(iter(measured.values()))
     judged = any(content.get('judge') for content in measured.values())
+    sure = all('gap_interval' in row['scores']['continuous'] for content in measured.values()
+               for row in content['rows'])
     rows = []
     for method in ('none', *(name for name in methods.attackers() if name != 'none')):
         by_seed = {seed: row for seed, content in measured.items()
@@ -64,6 +66,7 @@ def table1(folder):
             Number(0.0 if method == 'none' else paper.GAP.get(method), signed=True),
             Number(score['continuous']['perplexity']),
             Number(score['continuous']['gap'], signed=True),
+            *([interval(score['continuous']['gap_interval'])] if sure else []),
             Spread.of([row['scores']['continuous']['gap'] for row in by_seed.values()],
                       signed=True),
             *(Number(score[name]['gap'], signed=True) for name in ('nearest', 'direction')),
@@ -79,13 +82,16 @@ def table1(folder):
         'moved: words that are moved, in per cent. Each attack is on a classifier trained with '
         f'that method, the controls on AdvT\'s{_hosts(first)}. Where the notes name no other '
         'setting, it is attacked the way it was trained.']
+    if sure:
+        notes.append('95 % (reviews): interval of the gap to its left, by a bootstrap over the '
+                     'reviews.')
     if judged:
         notes.append('Judged, chance, antonyms: of the direction text, in per cent; see the table '
                      'of label invariance.')
     return Table('table1', 'Table 1: adversarial quality', [
-        'Attack', 'ε', 'paper', 'paper gap', 'ours', 'gap (best)', 'mean ± sd (n)',
-        'nearest gap', 'direction gap', 'flipped', 'norm', 'moved',
-        *(JUDGED.values() if judged else ())],
+        'Attack', 'ε', 'paper', 'paper gap', 'ours', 'gap (best)',
+        *(['95 % (reviews)'] if sure else []), 'mean ± sd (n)', 'nearest gap',
+        'direction gap', 'flipped', 'norm', 'moved', *(JUDGED.values() if judged else ())],
         _with_rules(rows), [*notes, *_training_notes(runs, first), *corpus_notes(folder),
                             *lm_notes(folder)])
 
@@ -368,12 +374,11 @@ def significance_table(folder):
                 raise UserError(f'the predictions of {run.folder} are not of the reviews of '
                                 f'{paired[0][0].folder}: delete them, and run table3.sh again')
         differences = 100 * np.array(gains(runs[a], runs[b]))
-        low, high = significance.paired_bootstrap(differences.mean(axis=0))
+        bounds = significance.paired_bootstrap(differences.mean(axis=0))
         only_a, only_b = significance.discordant(results.best(runs[a]).correct,
                                                  results.best(runs[b]).correct)
         rows.append([f'{a} − {b}', Spread.of(differences.mean(axis=1).tolist(), signed=True),
-                     f'[{Number(low, signed=True)}, {Number(high, signed=True)}]',
-                     Number(only_a, 0), Number(only_b, 0)])
+                     interval(bounds), Number(only_a, 0), Number(only_b, 0)])
         p_values.append(significance.mcnemar(only_a, only_b))
     if not rows:
         return None
@@ -416,14 +421,13 @@ def sparsity_table(folder):
     rows = []
     for sparsity, own in runs.items():
         gained = gains(own, reference)
-        interval = difference = MISSING
+        bounds = difference = None
         if gained and own is not reference:
             mean = 100 * np.mean(gained, axis=0)
-            low, high = significance.paired_bootstrap(mean)
-            difference = Number(float(mean.mean()), signed=True)
-            interval = f'[{Number(low, signed=True)}, {Number(high, signed=True)}]'
+            difference, bounds = float(mean.mean()), significance.paired_bootstrap(mean)
         rows.append([f'{sparsity:g}', Spread.of([run.dev for run in own]),
-                     Spread.of([run.test for run in own]), difference, interval])
+                     Spread.of([run.test for run in own]), Number(difference, signed=True),
+                     interval(bounds)])
     epochs = next(iter(runs.values()))[0].result['n_epoch']
     return Table('sparsity', 'SPGD trained with several σ: accuracy (%)', [
         'σ', 'dev', 'test', f'test − that of σ = {paper.CLASSIFIER["sparsity"]:g}',
@@ -494,9 +498,9 @@ def table4_differences(folder):
             for name in names:
                 difference = np.mean([measured[a][seed].right[name].astype(float)
                                       - measured[b][seed].right[name] for seed in seeds], axis=0)
-                low, high = significance.paired_bootstrap(100 * difference)
+                bounds = significance.paired_bootstrap(100 * difference)
                 block[-1].append(f'{Number(100 * difference.mean(), 1, True)} '
-                                 f'[{Number(low, 1, True)}, {Number(high, 1, True)}]')
+                                 f'{interval(bounds, 1)}')
         rows += [*([None] if rows and block else []), *block]
     if not rows:
         return None

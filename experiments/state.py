@@ -33,8 +33,12 @@ class State:
 
 
 # Files that commands leave behind, as far as other commands rely on them.
+_INTERVAL = reading.optional(reading.items(reading.number, least=2, most=2))
 _SCORE = reading.fields(dict.fromkeys(('perplexity', 'gap', 'flipped'),
-                                      reading.optional(reading.number)))
+                                      reading.optional(reading.number)),
+                        {'gap_interval': _INTERVAL})
+_DIFFERENCES = reading.mapping(reading.fields({'difference': reading.optional(reading.number),
+                                               'interval': _INTERVAL}))
 _PERPLEXITIES = reading.fields({
     'rows': reading.items(reading.fields({
         'method': reading.text, 'epsilon': reading.optional(reading.number),
@@ -49,6 +53,8 @@ _PERPLEXITIES = reading.fields({
         'judge': reading.optional(reading.fields({'accuracy': reading.number})),
         'judged_at_flip_rate': reading.mapping(reading.mapping(reading.mapping(reading.mapping(
             reading.optional(reading.number))))),
+        'spgd_minus': reading.mapping(reading.mapping(_DIFFERENCES)),
+        'spgd_minus_at_flip_rate': reading.mapping(reading.mapping(reading.mapping(_DIFFERENCES))),
         'nn_k': reading.whole, 'sparsity': reading.number})
 _CLASSES = reading.fields({
     'perplexity': reading.optional(reading.number),

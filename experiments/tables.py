@@ -63,6 +63,14 @@ class Spread:
         return [*Number(self.mean).fields(), *Number(self.deviation).fields(), str(self.n)]
 
 
+def interval(bounds, decimals=2):
+    """An interval of differences, `[−0.21, +0.11]`; a dash where there is none."""
+    if bounds is None:
+        return MISSING
+    low, high = (Number(bound, decimals, signed=True) for bound in bounds)
+    return f'[{low}, {high}]'
+
+
 @dataclasses.dataclass
 class Table:
     """

@@ -18,7 +18,8 @@ import numpy as np
 from interpretable_adv import cli, methods, paper, settings
 from interpretable_adv.cli import at_least
 from interpretable_adv.errors import UserError
-from interpretable_adv.evaluation import measures, sweep, wordnet
+from interpretable_adv.evaluation import comparison, measures, sweep, wordnet
+from interpretable_adv.evaluation.bootstrap import Bootstrap
 from interpretable_adv.evaluation.invariance import Invariance
 from interpretable_adv.evaluation.judge import Judge
 from interpretable_adv.evaluation.readings import READINGS
@@ -231,7 +232,7 @@ def _judgements(rows, readings):
 def equal_strength_table(values):
     """Gaps at equal shares of flipped predictions, as lines of text."""
     return _aligned([
-        ['', *(f'{rate} % flipped' for rate in measures.FLIP_RATES)],
+        ['', *(f'{rate} % flipped' for rate in comparison.FLIP_RATES)],
         *([method, *('–' if gap is None else f'{gap:+.2f}' for gap in gaps.values())]
           for method, gaps in values.items())])
 
@@ -330,10 +331,13 @@ def main(argv=None):
     measurements = {method: measure(method, attacks[method], readings)
                     for method in flags.methods}
     rows = [row(method, attacks[method], found) for method, found in measurements.items()]
-    sweep_rows = [row(method, attack, measure(method, attack, sweep_readings))
-                  for method, attack in swept]
+    points = [(method, attack, measure(method, attack, sweep_readings))
+              for method, attack in swept]
+    sweep_rows = [row(*point) for point in points]
     progress.close()
-    at_equal_strength = compare(sweep_rows, attackers, sweep_readings, invariance is not None)
+    at_equal_strength = comparison.at_equal_strength(sweep_rows)
+    draws = Bootstrap(len(indices))
+    comparison.add_intervals(rows, measurements, draws)
 
     print(f'{len(indices):,} of {len(split.labels):,} {flags.split} reviews, '
           f'{measure.n_predictions:,} words to predict, clean perplexity '
@@ -355,24 +359,15 @@ def main(argv=None):
             'lm': flags.lm, 'split': flags.split, 'seed': flags.seed,
             'n_reviews': len(indices), 'n_predictions': measure.n_predictions,
             'perplexity_clean': measure.perplexity_clean, 'rows': rows, 'sweep': sweep_rows,
-            **at_equal_strength, 'judge': None if invariance is None else {
+            **at_equal_strength,
+            'spgd_minus': comparison.spgd_minus(rows, measurements, draws),
+            'spgd_minus_at_flip_rate': comparison.spgd_minus_at_flip_rate(
+                at_equal_strength, [(method, found) for method, _, found in points], draws),
+            'judge': None if invariance is None else {
                 'accuracy': invariance.judge.accuracy(split.sequences, split.labels),
                 'wordnet': invariance.wordnet is not None},
             'seconds': time.time() - started, 'versions': folder.versions()}))
         print(flags.json)
-
-
-def compare(rows, attackers, readings, judged):
-    """Perplexity gaps at equal flip rates and, of texts that a judge has read, what it says."""
-    found = {'gap_at_flip_rate': {}, 'judged_at_flip_rate': {}}
-    for reading in readings if rows else ():
-        found['gap_at_flip_rate'][reading] = measures.compare_at_equal_strength(
-            rows, attackers, reading)
-        if judged and reading != 'continuous':
-            found['judged_at_flip_rate'][reading] = {
-                name: measures.compare_at_equal_strength(rows, attackers, reading, name)
-                for name in measures.JUDGED}
-    return found
 
 
 def command():

@@ -11,7 +11,6 @@ from interpretable_adv.evaluation.victim import Adversary, AttackedReviews, Sequ
 from interpretable_adv.nets import by_length
 
 WORDS_PER_BATCH = 10000
-FLIP_RATES = (10, 25, 50)  # per cent, at which a sweep compares methods
 OF_SWAPS = ('antonyms', 'synonyms')  # scores that have no value where nothing is swapped
 JUDGED = ('judge_changed', 'judge_changed_random', 'judge_excess', *OF_SWAPS)
 
@@ -207,39 +206,3 @@ def review_perplexities(scorer: Scorer, attacked: AttackedReviews,
     values = {name: perplexity(nll, counts) for name, nll in columns.items()}
     return [{name: round(float(column[i]), 4) for name, column in values.items()
              if np.isfinite(column[i])} for i in range(len(counts))]
-
-
-# Equal strength -------------------------------------------------------------------------------
-
-def gap_at_flip_rate(points: Sequence[dict], reading: str, rate: float,
-                     name: str = 'gap') -> float | None:
-    """The gap at which a method flips `rate` per cent of predictions, between two strengths.
-
-    Args:
-        points: summaries of one method, the weakest first.
-        name: of another score instead of the gap.
-
-    Returns:
-        the value at the first crossing, by linear interpolation from (0, 0), or, for a score that
-        has no value there, from the first one that has; None if the method never reaches that rate.
-    """
-    previous = 0.0, None if name in OF_SWAPS else 0.0
-    for point in points:
-        scores = point['scores'][reading]
-        here = scores['flipped'], scores.get(name)
-        if here[0] >= rate:
-            if here[1] is None or previous[1] is None:
-                return here[1]
-            weight = (rate - previous[0]) / (here[0] - previous[0])
-            return previous[1] + weight * (here[1] - previous[1])
-        previous = here
-    return None
-
-
-def compare_at_equal_strength(sweep: Sequence[dict], methods: Sequence[str],
-                              reading: str = 'continuous',
-                              name: str = 'gap') -> dict[str, dict[str, float | None]]:
-    """`{method: {rate: gap}}`, or another score, at the flip rates of `FLIP_RATES`."""
-    return {method: {str(rate): gap_at_flip_rate(
-        [row for row in sweep if row['method'] == method], reading, rate, name)
-        for rate in FLIP_RATES} for method in methods}

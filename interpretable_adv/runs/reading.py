@@ -173,13 +173,15 @@ def optional(form):
     return check
 
 
-def items(form, least=0):
+def items(form, least=0, most=None):
     """A list."""
     def check(value, name):
         if not isinstance(value, list):
             raise ValueError(f'{name} is {shown(value)}, not a list')
         if len(value) < least:
             raise ValueError(f'{name} has {len(value)} entries, not {least} or more')
+        if most is not None and len(value) > most:
+            raise ValueError(f'{name} has {len(value)} entries, more than {most}')
         for position, item in enumerate(value):
             form(item, f'{name}[{position}]')
     return check

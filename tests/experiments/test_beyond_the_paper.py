@@ -178,6 +178,31 @@ def test_findings_are_those_of_the_files(folder, tmp_path):
     assert excess[1].high - excess[1].mean == pytest.approx(1.96 / 2 ** 0.5)
 
 
+def test_a_single_seed_has_intervals_over_reviews(tmp_path):
+    """As `lm.perplexity` wrote them; with a second seed, they are over seeds."""
+    finished_runs.write_judged(tmp_path)
+    assert findings.table1_gap(str(tmp_path), 'spgd', 'adv') is None
+    found = {'adv': {'difference': -3.0, 'interval': [-4.0, -2.5]},
+             'spgd_lm': {'difference': -1.0, 'interval': [-1.5, 0.25]},
+             'hotflip': {'difference': -8.0, 'interval': None}}
+    table = tmp_path / 'perplexity_seed1' / 'perplexity.json'
+    sweep = tmp_path / 'perplexity_common_sweep_seed1' / 'perplexity.json'
+    table.write_text(json.dumps({**json.loads(table.read_text()), 'spgd_minus': {
+        'continuous': {'gap': found}}}))
+    sweep.write_text(json.dumps({**json.loads(sweep.read_text()), 'spgd_minus_at_flip_rate': {
+        'continuous': {'gap': {'25': found}}, 'nearest': {'judge_changed': {'10': found}}}}))
+    for effect in (findings.table1_gap(str(tmp_path), 'spgd', 'adv'),
+                   findings.equal_strength(str(tmp_path), 'spgd', 'adv', '25'),
+                   findings.equal_strength(str(tmp_path), 'spgd', 'adv', '10', 'judge_changed')):
+        assert str(effect) == '−3.00 [−4.00, −2.50] (1, reviews)'
+    assert str(findings.table1_gap(str(tmp_path), 'spgd_lm', 'spgd')) == \
+        '+1.00 [−0.25, +1.50] (1, reviews)'
+    assert findings.table1_gap(str(tmp_path), 'spgd', 'hotflip') is None
+    assert findings.table1_gap(str(tmp_path), 'adv', 'hotflip') is None
+    finished_runs.write_judged(tmp_path, seed=2, shift=1.0)
+    assert findings.table1_gap(str(tmp_path), 'spgd', 'adv').by == 'seeds'
+
+
 def test_without_results_every_claim_is_open(tmp_path):
     page = findings.page(str(tmp_path))
     assert page.count('Not measured yet.') == len(findings.CLAIMS)

@@ -74,6 +74,23 @@ def test_every_deviation_is_noted(tmp_path):
     assert '2,000 (21,246) train' in text
 
 
+def test_gaps_have_intervals_where_they_were_measured(results_folder):
+    path = results_folder / 'perplexity_seed1' / 'perplexity.json'
+    content = json.loads(path.read_text())
+    assert '95 % (reviews)' not in paper_tables.table1(str(results_folder)).columns
+    for other in results_folder.glob('perplexity_seed*/perplexity.json'):
+        for row in content['rows']:
+            row['scores']['continuous']['gap_interval'] = [-0.5, 1.25]
+        content['rows'][1]['scores']['continuous']['gap_interval'] = None
+        other.write_text(json.dumps(content))
+    table = paper_tables.table1(str(results_folder))
+    column = table.columns.index('95 % (reviews)')
+    assert table.columns[column - 1] == 'gap (best)'
+    shown = {str(row[0]): str(row[column]) for row in table.rows if row}
+    assert shown['SPGD'] == '[−0.50, +1.25]' and shown['AdvT-Text'] == '–'
+    assert any(note.startswith('95 % (reviews)') for note in table.notes)
+
+
 def test_seeds_that_differ_between_methods_are_told(results_folder):
     finished_runs.write_classifier(results_folder, 'spgd', 9, 93)
     notes = paper_tables.table3(str(results_folder)).notes

@@ -219,6 +219,31 @@ def test_sweep(models, synthetic, tmp_path):
     assert set(result['gap_at_flip_rate']['continuous']) == set(ALL.split(',')[1:])
 
 
+def test_intervals_over_reviews(models, synthetic, tmp_path):
+    """Of every gap, and of SPGD against the other attacks, at its ε and at equal strength."""
+    result = _run(models, synthetic, tmp_path, '--model', models / 'one.model', '--methods',
+                  'none,adv,spgd', '--n_samples', 15, '--sweep_epsilon', '1,100')
+    rows = {row['method']: row['scores'] for row in result['rows']}
+    for scores in rows.values():
+        for values in scores.values():
+            low, high = values['gap_interval']
+            assert low - 1e-6 <= values['gap'] <= high + 1e-6
+    found = result['spgd_minus']
+    assert {reading: set(scores) for reading, scores in found.items()} == dict.fromkeys(
+        ('continuous', 'nearest', 'direction'), {'gap', 'judge_changed'})
+    value = found['continuous']['gap']['adv']
+    assert value['difference'] == rows['spgd']['continuous']['gap'] - rows['adv'][
+        'continuous']['gap']
+    assert value['interval'][0] <= value['difference'] <= value['interval'][1]
+    gaps = result['gap_at_flip_rate']['continuous']
+    at_rates = result['spgd_minus_at_flip_rate']['continuous']['gap']
+    both = [rate for rate in ('10', '25', '50') if None not in (gaps['adv'][rate],
+                                                                gaps['spgd'][rate])]
+    assert [rate for rate in at_rates if at_rates[rate]] == both
+    for rate in both:
+        assert at_rates[rate]['adv']['difference'] == gaps['spgd'][rate] - gaps['adv'][rate]
+
+
 def test_swaps(models, synthetic, tmp_path, trained, capsys):
     """Attacks by swaps borrow SPGD's classifier and settings; a sweep varies their budget."""
     spgd = trained('s', method='spgd', xi_var=8.0, nn_k=4, sparsity=0.5)

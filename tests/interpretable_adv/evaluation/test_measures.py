@@ -235,39 +235,6 @@ def test_perplexities_that_do_not_exist():
     assert found[0]['clean'] == round(float(np.exp(0.8)), 4)
 
 
-# Equal strength -------------------------------------------------------------------------------
-
-def point(flipped, gap, method='adv', nearest=(0, 0)):
-    return {'method': method, 'scores': {
-        'continuous': {'flipped': flipped, 'gap': gap},
-        'nearest': dict(zip(('flipped', 'gap'), nearest))}}
-
-
-def test_gap_at_equal_strength():
-    points = [point(0, 0), point(20, 2), point(40, 10), point(30, 11), point(60, 20)]
-    for rate, gap in ((10, 1), (20, 2), (25, 4), (40, 10), (50, 17), (61, None)):
-        found = measures.gap_at_flip_rate(points, 'continuous', rate)
-        assert found == (None if gap is None else pytest.approx(gap))
-
-
-def test_gap_below_the_first_step_size_and_of_a_negative_gap():
-    points = [point(40, -8), point(60, -4)]
-    assert measures.gap_at_flip_rate(points, 'continuous', 10) == pytest.approx(-2)
-    assert measures.gap_at_flip_rate(points, 'continuous', 50) == pytest.approx(-6)
-    assert measures.gap_at_flip_rate([], 'continuous', 10) is None
-
-
-def test_other_scores_at_a_flip_rate():
-    def point(flipped, **scores):
-        return {'scores': {'nearest': {'flipped': flipped, **scores}}}
-
-    points = [point(0, judge_changed=0, antonyms=None), point(20, judge_changed=8, antonyms=5),
-              point(60, judge_changed=16, antonyms=9)]
-    at = [[measures.gap_at_flip_rate(points, 'nearest', rate, name) for rate in (10, 40, 70)]
-          for name in ('judge_changed', 'antonyms', 'synonyms')]
-    assert at == [[4, 12, None], [5, 7, None], [None, None, None]]
-
-
 def test_judgements_by_hand():
     found = measures.Measurement([np.array([5, 0]), np.array([6, 7, 0]), np.array([8, 0])],
                                  ('continuous', 'nearest'))
@@ -294,15 +261,6 @@ def test_judgements_are_in_the_order_of_the_reviews(measure):
     found = measure(readings=('nearest',), invariance=invariance).judgements
     assert list(found) == ['nearest']
     assert found['nearest'].before.tolist() == [len(review) for review in SEQUENCES]
-
-
-def test_methods_are_compared_at_the_same_rates():
-    sweep = [point(20, 2), point(50, 8), point(100, 4, 'spgd', (25, 1)), point(99, 99, 'random')]
-    assert measures.compare_at_equal_strength(sweep, ['adv', 'spgd']) == {
-        'adv': {'10': pytest.approx(1), '25': pytest.approx(3), '50': pytest.approx(8)},
-        'spgd': {'10': pytest.approx(0.4), '25': pytest.approx(1), '50': pytest.approx(2)}}
-    assert measures.compare_at_equal_strength(sweep, ['spgd'], 'nearest') == {
-        'spgd': {'10': pytest.approx(0.4), '25': pytest.approx(1), '50': None}}
 
 
 # All attacks on a small model ---------------------------------------------------------------------

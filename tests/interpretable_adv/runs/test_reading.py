@@ -50,12 +50,14 @@ def test_json_as_it_may_be(text, value):
     assert value is None or found == value
 
 
-FORM = reading.fields({'name': reading.text, 'list': reading.items(reading.number, least=1)},
+FORM = reading.fields({'name': reading.text, 'list': reading.items(
+    reading.number, least=1, most=2)},
                       {'count': reading.whole, 'any': reading.optional(reading.real)})
 
 
 @pytest.mark.parametrize('value', [
-    {'name': 'x', 'list': [1]}, {'name': 'x', 'list': [0.5], 'count': 0, 'any': None, 'more': []},
+    {'name': 'x', 'list': [1, 2]},
+    {'name': 'x', 'list': [0.5], 'count': 0, 'any': None, 'more': []},
     {'name': 'x', 'list': [1], 'any': float('inf')}])
 def test_values_of_a_form(value):
     FORM(value, 'it')
@@ -65,6 +67,7 @@ def test_values_of_a_form(value):
     ([], 'it is .*not an object'), ({'name': 'x'}, 'it lacks list'),
     ({'name': 1, 'list': [1]}, 'name is 1, not text'),
     ({'name': 'x', 'list': []}, '0 entries, not 1'),
+    ({'name': 'x', 'list': [1, 2, 3]}, '3 entries, more than 2'),
     ({'name': 'x', 'list': [True]}, r'list\[0\] is True, not a finite number'),
     ({'name': 'x', 'list': [float('nan')]}, 'not a finite'),
     ({'name': 'x', 'list': [1], 'count': -1}, 'count is -1'),
