@@ -2,7 +2,8 @@
 
 README.md and docs/results.md hold blocks between two comments, and nothing else of them changes:
 
-    <!-- generated: summary -->
+    <!-- generated: accuracies -->
+    <!-- generated: effects -->
     <!-- generated: tables of experiments/results/small -->
     <!-- end of generated -->
 
@@ -14,17 +15,17 @@ import os
 import pathlib
 import re
 
-from experiments import findings, grid_search, paper_tables, results, tables
-from experiments.tables import MISSING, Number, Spread, Table
+from experiments import findings, glance, grid_search, paper_tables, tables
 from experiments.upstream_diff import differences
-from interpretable_adv import cli, paper
+from interpretable_adv import cli
 from interpretable_adv.errors import UserError
 from interpretable_adv.runs.files import atomic_write
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = 'experiments/results'
 PAGES = ('README.md', 'docs/results.md')
-BLOCK = re.compile(r'(<!-- generated: (summary|tables of ([\w./-]+)) -->\n)'
+AT_A_GLANCE = {'accuracies': glance.accuracies, 'effects': glance.effects}
+BLOCK = re.compile(r'(<!-- generated: (accuracies|effects|tables of ([\w./-]+)) -->\n)'
                    r'.*?(<!-- end of generated -->)', re.DOTALL)
 MAKERS = (paper_tables.table3, paper_tables.significance_table, paper_tables.table1,
           paper_tables.label_invariance, paper_tables.equal_strength,
@@ -32,17 +33,6 @@ MAKERS = (paper_tables.table3, paper_tables.significance_table, paper_tables.tab
           paper_tables.table4, paper_tables.table4_differences, paper_tables.sparsity_table,
           paper_tables.table2,
           grid_search.table)
-
-
-def summary(root):
-    """Table 3 in one look: the paper's accuracies, and ours at each size."""
-    columns = {"ours, the paper's size": results.find(os.path.join(root, RESULTS, 'paper')),
-               'ours, `small`': results.find(os.path.join(root, RESULTS, 'small'))}
-    columns = {title: runs for title, runs in columns.items() if runs}
-    rows = [[paper_tables.classifier_title(method), Number(theirs), *(
-        Spread.of([run.test for run in runs[method]]) if method in runs else MISSING
-        for runs in columns.values())] for method, theirs in paper.ACCURACY.items()]
-    return Table('summary', 'Test accuracy on IMDB (%)', ['Model', 'paper', *columns], rows)
 
 
 def tables_of(folder):
@@ -61,8 +51,8 @@ def tables_of(folder):
 def filled(text, root):
     """The text of a page with all its generated blocks made again."""
     def block(match):
-        if match[2] == 'summary':
-            body = tables.markdown(summary(root)).split('\n', 2)[2]  # its title is the section's
+        if match[2] in AT_A_GLANCE:
+            body = tables.markdown(AT_A_GLANCE[match[2]](root)).split('\n', 2)[2]  # without title
         else:
             made = tables_of(os.path.join(root, match[3]))
             body = '\n'.join(map(tables.markdown, made)) or 'No results are committed yet.\n'

@@ -6,7 +6,7 @@ import pytest
 from experiments import collect, pages
 from interpretable_adv.errors import UserError
 
-PAGE = ('# Title\n\n<!-- generated: summary -->\nold\n<!-- end of generated -->\n\nBetween.\n\n'
+PAGE = ('# Title\n\n<!-- generated: accuracies -->\nold\n<!-- end of generated -->\n\nBetween.\n\n'
         '<!-- generated: tables of experiments/results/small -->\nold\n'
         '<!-- end of generated -->\n\nText after it.\n')
 
@@ -25,7 +25,7 @@ def project(results_folder, tmp_path):
 
 def test_a_page_gets_its_blocks_and_nothing_else_changes(project):
     text = pages.filled(PAGE, project)
-    start = '# Title\n\n<!-- generated: summary -->\n\n| Model | paper | ours, `small` |'
+    start = '# Title\n\n<!-- generated: accuracies -->\n\n| Model | paper | ours, `small` |'
     assert text.startswith(start)
     assert '| Pretrained w/ AdvT-Text | 93.58 | 93.50 ± 0.71 (2) |' in text
     assert '\n\nBetween.\n\n<!-- generated: tables of' in text

@@ -1,0 +1,60 @@
+"""The results in one look: the paper's numbers next to ours at each size."""
+import os
+
+from experiments import findings, paper_tables, results
+from experiments.tables import MISSING, Number, Spread, Table
+from interpretable_adv import paper
+from interpretable_adv.methods import METHODS
+
+SIZES = {"ours, the paper's size": 'paper', 'ours, `small`': 'small'}
+GAINS = (('pretrained', 'baseline'), ('adv', 'pretrained'), ('iadv', 'pretrained'),
+         ('spgd', 'pretrained'), ('spgd', 'adv'))
+
+
+def accuracies(root):
+    """Table 3: the classifiers' test accuracy."""
+    columns = _columns(root)
+    rows = []
+    for method, theirs in paper.ACCURACY.items():
+        found = (results.find(folder).get(method) for folder in columns.values())
+        rows.append([paper_tables.classifier_title(method), Number(theirs), *(
+            Spread.of([run.test for run in runs]) if runs else MISSING for runs in found)])
+    return Table('accuracies', 'Test accuracy on IMDB (%)', ['Model', 'paper', *columns], rows)
+
+
+def effects(root):
+    """What the paper's claims rest on: gains in accuracy, perplexity gaps, and their strength."""
+    columns = _columns(root)
+    rows = [[f'accuracy: {METHODS[a].title} − {METHODS[b].title}',
+             Number(paper.ACCURACY[a] - paper.ACCURACY[b], signed=True),
+             *(findings.accuracy(folder, a, b) or MISSING for folder in columns.values())]
+            for a, b in GAINS]
+    for score, title, theirs in (('gap', 'gap', paper.GAP), ('flipped', 'flipped', {})):
+        rows += [None, *([f'{title}: {METHODS[method].title}',
+                          Number(theirs.get(method), signed=True),
+                          *(_of_table1(folder, method, score) for folder in columns.values())]
+                         for method in paper.GAP)]
+    rows += [None, *([f'gap at {rate} % flipped: SPGD − AdvT-Text', MISSING, *(
+        findings.equal_strength(folder, 'spgd', 'adv', rate) or MISSING
+        for folder in columns.values())] for rate in ('10', '25'))]
+    return Table('effects', 'Effects', ['', 'paper', *columns], rows)
+
+
+def _columns(root):
+    """`{title: folder}` of the sizes that have results."""
+    folders = {title: os.path.join(root, 'experiments', 'results', name)
+               for title, name in SIZES.items()}
+    return {title: folder for title, folder in folders.items() if results.find(folder)}
+
+
+def _of_table1(folder, method, score):
+    """A score of Table 1's continuous reading: over seeds, or with one seed over reviews."""
+    found = [row['scores']['continuous'] for content in
+             paper_tables.perplexities(folder, 'perplexity').values() for row in content['rows']
+             if row['method'] == method]
+    if not found:
+        return MISSING
+    if score == 'gap' and len(found) == 1 and found[0].get('gap_interval'):
+        return findings.Effect(found[0]['gap'], *found[0]['gap_interval'], 1, 'reviews')
+    decimals, signed = (2, True) if score == 'gap' else (1, False)
+    return Spread.of([scores[score] for scores in found], decimals, signed)

@@ -1,0 +1,55 @@
+"""experiments/glance.py: the paper next to ours, at the sizes that have results."""
+import json
+
+import pytest
+
+from experiments import collect, glance
+from experiments.tables import MISSING
+from tests.experiments import finished_runs
+
+
+@pytest.fixture
+def root(results_folder, tmp_path):
+    collect.collect(str(results_folder), str(tmp_path / 'corpus'),
+                    str(tmp_path / 'experiments' / 'results' / 'small'))
+    return tmp_path
+
+
+def cells(table):
+    return {str(row[0]): [str(cell) for cell in row[1:]] for row in table.rows if row}
+
+
+def test_accuracies(root):
+    table = glance.accuracies(str(root))
+    assert table.columns == ['Model', 'paper', 'ours, `small`']
+    assert cells(table)['Pretrained w/ AdvT-Text'] == ['93.58', '93.50 ± 0.71 (2)']
+
+
+def test_effects(root):
+    found = cells(glance.effects(str(root)))
+    assert found['accuracy: Pretrained − Baseline'][0] == '+2.86'
+    assert found['accuracy: Pretrained − Baseline'][1].startswith('+2.75 [')  # 3 and 2.5
+    assert found['gap: SPGD'][0] == '+1.09' and found['gap: SPGD'][1].endswith('(2)')
+    assert found['flipped: SPGD'] == [MISSING, '20.0 ± 0.0 (2)']
+    assert found['gap at 10 % flipped: SPGD − AdvT-Text'] == [MISSING, MISSING]  # no sweep
+
+
+def test_one_seed_at_the_papers_size_has_intervals_over_reviews(root):
+    folder = root / 'experiments' / 'results' / 'paper'
+    finished_runs.write_classifier(folder, 'spgd', 1, 93)
+    finished_runs.write_judged(folder)
+    path = folder / 'perplexity_seed1' / 'perplexity.json'
+    content = json.loads(path.read_text())
+    for row in content['rows']:
+        row['scores']['continuous']['gap_interval'] = [0.75, 1.5]
+    path.write_text(json.dumps(content))
+    table = glance.effects(str(root))
+    assert table.columns == ['', 'paper', "ours, the paper's size", 'ours, `small`']
+    found = cells(table)
+    assert found['gap: SPGD'][1] == '+1.00 [+0.75, +1.50] (1, reviews)'
+    assert found['accuracy: SPGD − AdvT-Text'][1] == MISSING  # AdvT has not been trained yet
+    assert found['accuracy: SPGD − AdvT-Text'][2] != MISSING
+
+
+def test_without_results_only_the_paper_is_shown(tmp_path):
+    assert glance.effects(str(tmp_path)).columns == ['', 'paper']
