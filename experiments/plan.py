@@ -200,13 +200,14 @@ def perplexity_job(preset, places, seed, common=False, sweep=False):
              ','.join(measured)]
     guided = [method for method in attackers if METHODS[method].needs_guide]
     class_lm = run_name('class_lm', preset.lm_seed)
+    guides = ','.join(f'{method}={places.model(class_lm)}' for method in guided)
     if guided:
-        flags += ['--class_lm', ','.join(f'{method}={places.model(class_lm)}' for method in guided),
-                  '--class_lm_weight', f'{guide_weight(preset, guided[0]):g}']
+        flags += ['--class_lm_weight', f'{guide_weight(preset, guided[0]):g}']
     return Job(name, places.run(name), (
-        '-m', 'lm.perplexity', '--lm', places.model(lm), '--model', models, '--data_dir',
-        places.data, *flags, '--json', os.path.join(places.run(name), 'perplexity.json'), '--csv',
-        os.path.join(places.run(name), 'reviews.csv'), *places.device),
+        '-m', 'lm.perplexity', '--lm', places.model(lm), '--model', models,
+        *(('--class_lm', guides) if guided else ()), '--data_dir', places.data, *flags,
+        '--json', os.path.join(places.run(name), 'perplexity.json'),
+        '--csv', os.path.join(places.run(name), 'reviews.csv'), *places.device),
         needs=(lm, *victims, *[class_lm] * bool(guided)), outputs=('perplexity.json',),
         settings={'flags': flags}, weight=20 if sweep else 5)
 

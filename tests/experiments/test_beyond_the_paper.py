@@ -232,6 +232,20 @@ def test_a_guided_method_is_trained_after_its_guide(places):
     assert jobs['robustness_pretrained_seed1'].needs == ('pretrained_seed1',)
 
 
+def test_runs_may_be_moved(tmp_path):
+    """Where they are is no setting, so `collect` may read them from another checkout."""
+    preset = presets.load('toy')
+
+    def all_settings(name):
+        places = plan.Places(str(tmp_path / name), str(tmp_path / f'{name}_data'))
+        jobs = plan.merge(*(make(preset, places, [1]) for make in (
+            plan.table1, plan.table2, plan.table3, plan.table4, plan.figures)))
+        return {job.name: {key: value for key, value in job.settings.items()
+                           if key not in job_state.FREE.get(job.trains, ())} for job in jobs}
+
+    assert all_settings('here') == all_settings('there')
+
+
 def test_the_guide_is_the_same_job_before_and_after_the_language_model_is_trained(places):
     preset = presets.load('toy')
     before = plan.class_lm_job(preset, places)
