@@ -349,5 +349,6 @@ def _end_all(team, error):
     else:
         traceback.print_exc()
     status = 130 if isinstance(error, KeyboardInterrupt) else 2
+    time.sleep(0.5)  # mpiexec drops what it has not passed on when the job is aborted
     team.communicator.mpi_comm.Abort(status)
     os._exit(status)  # before anything waits for processes that no longer exist
