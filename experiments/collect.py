@@ -39,13 +39,14 @@ def collect(runs, data_dir, target):
     """Fills `target` from the folder `runs`; returns the names of what it took.
 
     Args:
-        data_dir: folder of the corpus as the runs' settings name it.
+        data_dir: folder of the corpus.
     """
+    finished = {os.path.relpath(folder, runs): folder for folder in _finished(runs)}
     places = {os.path.abspath(runs): 'RUNS', runs: 'RUNS',
-              os.path.abspath(data_dir): 'DATA_DIR', data_dir: 'DATA_DIR'}
+              os.path.abspath(data_dir): 'DATA_DIR', data_dir: 'DATA_DIR',
+              **_places_at_the_time(finished)}
     taken = []
-    for folder in _finished(runs):
-        name = os.path.relpath(folder, runs)
+    for name, folder in finished.items():
         make_directory(os.path.join(target, name))
         for file in KEPT:
             _copy(os.path.join(folder, file), os.path.join(target, name, file), places)
@@ -76,6 +77,17 @@ def _finished(runs):
              'table2/table2.json', 'grid_search/grid_search.json')
     return sorted({os.path.dirname(path) for pattern in names
                    for path in glob.glob(os.path.join(glob.escape(runs), pattern))})
+
+
+def _places_at_the_time(finished):
+    """Where runs and corpus were when the runs were made, which may have been another checkout."""
+    places = {}
+    for name, folder in finished.items():
+        flags = state.read_json(os.path.join(folder, 'args.json')) or {}
+        out, data_dir = (str(flags.get(flag, '')) for flag in ('out', 'data_dir'))
+        if out.endswith(os.sep + name):
+            places |= {out.removesuffix(os.sep + name): 'RUNS', data_dir: 'DATA_DIR'}
+    return {place: name for place, name in places.items() if place}
 
 
 def _copy(source, target, places):

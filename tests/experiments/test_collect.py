@@ -55,6 +55,24 @@ def test_no_path_of_the_machine_is_collected(collected, tmp_path):
     assert json.loads((collected / 'adv_seed1/args.json').read_text())['out'] == 'RUNS/adv_seed1'
 
 
+def test_runs_of_another_checkout(results_folder, tmp_path):
+    """Their files name places relative to that checkout, and are collected from this one."""
+    run = results_folder / 'adv_seed1'
+    flags = json.loads((run / 'args.json').read_text())
+    (run / 'args.json').write_text(json.dumps({
+        **flags, 'out': 'runs/there/adv_seed1', 'data_dir': 'data/there',
+        'pretrained_model': 'runs/there/lm_seed1/best.model'}))
+    path = results_folder / 'perplexity_seed1' / 'perplexity.json'
+    path.write_text(json.dumps({**json.loads(path.read_text()),
+                                'lm': 'runs/there/lm_seed1/best.model'}))
+    collect.collect(str(results_folder), str(tmp_path / 'corpus'), str(tmp_path / 'target'))
+    taken = json.loads((tmp_path / 'target' / 'adv_seed1' / 'args.json').read_text())
+    assert [taken[name] for name in ('out', 'data_dir', 'pretrained_model')] == [
+        'RUNS/adv_seed1', 'DATA_DIR', 'RUNS/lm_seed1/best.model']
+    taken = json.loads((tmp_path / 'target' / 'perplexity_seed1' / 'perplexity.json').read_text())
+    assert taken['lm'] == 'RUNS/lm_seed1/best.model'
+
+
 def test_commands_are_kept_with_their_times(collected):
     assert (collected / 'commands.txt').read_text() == (
         '# adv_seed1: finished 2026-11-16 05:00 UTC after 61 s\n'
