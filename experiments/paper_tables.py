@@ -45,8 +45,8 @@ def table1(folder):
     runs = results.find(folder)
     first = next(iter(measured.values()))
     judged = any(content.get('judge') for content in measured.values())
-    sure = all('gap_interval' in row['scores']['continuous'] for content in measured.values()
-               for row in content['rows'])
+    has_intervals = all('gap_interval' in row['scores']['continuous']
+                        for content in measured.values() for row in content['rows'])
     rows = []
     for method in ('none', *(name for name in methods.attackers() if name != 'none')):
         by_seed = {seed: row for seed, content in measured.items()
@@ -66,7 +66,7 @@ def table1(folder):
             Number(0.0 if method == 'none' else paper.GAP.get(method), signed=True),
             Number(score['continuous']['perplexity']),
             Number(score['continuous']['gap'], signed=True),
-            *([interval(score['continuous']['gap_interval'])] if sure else []),
+            *([interval(score['continuous']['gap_interval'])] if has_intervals else []),
             Spread.of([row['scores']['continuous']['gap'] for row in by_seed.values()],
                       signed=True),
             *(Number(score[name]['gap'], signed=True) for name in ('nearest', 'direction')),
@@ -82,7 +82,7 @@ def table1(folder):
         'moved: words that are moved, in per cent. Each attack is on a classifier trained with '
         f'that method, the controls on AdvT\'s{_hosts(first)}. Where the notes name no other '
         'setting, it is attacked the way it was trained.']
-    if sure:
+    if has_intervals:
         notes.append('95 % (reviews): interval of the gap to its left, by a bootstrap over the '
                      'reviews.')
     if judged:
@@ -90,7 +90,7 @@ def table1(folder):
                      'of label invariance.')
     return Table('table1', 'Table 1: adversarial quality', [
         'Attack', 'ε', 'paper', 'paper gap', 'ours', 'gap (best)',
-        *(['95 % (reviews)'] if sure else []), 'mean ± sd (n)', 'nearest gap',
+        *(['95 % (reviews)'] if has_intervals else []), 'mean ± sd (n)', 'nearest gap',
         'direction gap', 'flipped', 'norm', 'moved', *(JUDGED.values() if judged else ())],
         _with_rules(rows), [*notes, *_training_notes(runs, first), *corpus_notes(folder),
                             *lm_notes(folder)])
