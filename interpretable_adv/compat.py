@@ -3,15 +3,11 @@
 Importing this module is all there is to it; `interpretable_adv/__init__.py` does so before
 anything can import Chainer. No other file knows about these repairs.
 
-What Chainer asks for at import time, and where it went:
-
-* `numpy.distutils.system_info` — gone from Python 3.12 on. Chainer only uses it to warn
-  about Accelerate on macOS, so an answer of "nothing known" is enough.
-* `numpy.sctypes` — gone from NumPy 2.
-* `pkg_resources` — gone from setuptools 82. Chainer only uses it to warn about CuPy
-  packages installed side by side.
+* `chainer._environment_check` imports `numpy.distutils`, gone from Python 3.12 on, and
+  `pkg_resources`, gone from setuptools 82. All it does is warn about Accelerate on macOS and about
+  CuPy packages that are installed twice, so Chainer runs without it, and starts sooner.
+* `numpy.sctypes` is gone from NumPy 2.
 """
-import importlib.util
 import sys
 import types
 import warnings
@@ -19,47 +15,10 @@ import warnings
 import numpy
 
 
-def _stand_in(name, **members):
-    module = types.ModuleType(name)
-    vars(module).update(members)
-    sys.modules[name] = module
-    return module
-
-
-def _is_missing(name):
-    try:
-        return importlib.util.find_spec(name) is None
-    except ImportError:  # the parent package is missing
-        return True
-
-
-def _import_quietly(name):
-    """Imports a deprecated module once, so that its warnings do not reach the user."""
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
-        importlib.import_module(name)
-
-
-def _repair_numpy_distutils():
-    if _is_missing('numpy.distutils'):
-        system_info = _stand_in('numpy.distutils.system_info', get_info=lambda name: {})
-        numpy.distutils = _stand_in('numpy.distutils', system_info=system_info)
-    else:
-        _import_quietly('numpy.distutils.system_info')
-
-
-def _repair_pkg_resources():
-    if _is_missing('pkg_resources'):
-        missing = type('DistributionNotFound', (Exception,), {})
-        conflict = type('VersionConflict', (Exception,), {})
-
-        def require(requirement):
-            raise missing(requirement)
-
-        _stand_in('pkg_resources', DistributionNotFound=missing, VersionConflict=conflict,
-                  require=require)
-    else:
-        _import_quietly('pkg_resources')
+def _skip_environment_check():
+    check = types.ModuleType('chainer._environment_check')
+    check.check = lambda: None
+    sys.modules[check.__name__] = check
 
 
 def _repair_numpy_names():
@@ -80,6 +39,5 @@ def _silence_missing_libraries():
 
 
 _silence_missing_libraries()
-_repair_numpy_distutils()
-_repair_pkg_resources()
+_skip_environment_check()
 _repair_numpy_names()

@@ -1,4 +1,4 @@
-"""compat.py: what Chainer misses on newer Pythons is stood in for, and nothing warns."""
+"""compat.py: Chainer runs without what newer Pythons lack, and nothing warns."""
 import subprocess
 import sys
 
@@ -13,7 +13,7 @@ def test_importing_is_silent():
     assert result.returncode == 0 and not result.stderr, result.stderr
 
 
-def test_stand_ins_take_the_place_of_what_is_gone():
+def test_chainer_runs_without_what_is_gone():
     result = run('''
 import sys
 
@@ -31,7 +31,6 @@ if hasattr(numpy, 'sctypes'):
 import interpretable_adv
 import chainer
 import chainer.links
-assert numpy.distutils.system_info.get_info('lapack') == {}
 assert numpy.sctypes['float']
 ''')
     assert result.returncode == 0, result.stderr
