@@ -36,7 +36,7 @@ def make_search(tmp_path, dev, overrides=(), seeds=(1, 2)):
     """A search whose trainings are replaced by a formula for dev accuracy."""
     preset = presets.load('toy', ['grid_search.spgd_lm.class_lm_weight=',
                                   'grid_search.adv.xi_var=0.25 0.5 1 2',
-                                  'grid_search.spgd.xi_var=1 2.5 5',
+                                  'spgd.xi_var=2.5', 'grid_search.spgd.xi_var=1 2.5 5',
                                   'grid_search.spgd.sparsity=0.5 0.75 0.9',
                                   'grid_search.n_epoch=6', *overrides])
     trained = []
@@ -95,8 +95,7 @@ def test_results_of_a_search(tmp_path):
 
 
 def test_the_table_says_what_was_kept_at_the_end_of_a_list(tmp_path):
-    search, _ = make_search(tmp_path, formula, ['grid_search.adv.xi_var=0.5 1 2 5',
-                                                'grid_search.spgd.xi_var=1 2.5 5'])
+    search, _ = make_search(tmp_path, formula, ['grid_search.adv.xi_var=0.5 1 2 5'])
     search.search()
     grid_search.write_results(search, str(tmp_path / 'runs' / 'grid_search'))
     table = grid_search.table(str(tmp_path / 'runs'))
