@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What takes longer than tests/run.sh may: bash tests/deep.sh [quick|whole]
-#   quick  tiny trainings on emulated processors and with other Pythons: the same bits everywhere
+#   quick  the tests marked deep: installing, sanitisers; then tiny trainings on emulated processors
+#          and with other Pythons: the same bits everywhere
 #   whole  also ten clients of the live page for 30 seconds, and the suite with every variant of the
 #          kernels and on other Pythons
 # Ends in a line 'N passed, N failed, N skipped'. .ci/run calls the quick part.
@@ -52,6 +53,8 @@ for processor in Haswell Nehalem; do
     fi
 done
 
+check "installing, sanitisers" .venv/bin/python -m pytest -q -n 2 -m deep tests
+
 # Other Pythons, which come with NumPy 2, each with an environment of its own.
 find_python() {
     local candidate
@@ -78,7 +81,7 @@ for version in 3.12 3.13; do
     check "set-up with Python $version" env PYTHON="$python" bash "$copy/experiments/bootstrap.sh" \
         ${group/run/}
     check "Python $version" env -C "$copy" .venv/bin/python -m tests.same_bits --check
-    [ "$part" = quick ] || check "suite with Python $version" bash "$copy/tests/run.sh"
+    [ "$part" = quick ] || check "suite with Python $version" bash "$copy/tests/run.sh" -m ''
 done
 
 for processor in ${emulated[@]+"${emulated[@]}"}; do finish "$processor"; done
@@ -87,7 +90,7 @@ if [ "$part" = whole ]; then
     check "ten clients of the live page for 30 s" env EXPLORE_SECONDS=30 \
         .venv/bin/python -m pytest -q tests/interpretable_adv/test_explore.py -k parallel
     for variant in plain avx2; do
-        check "suite with $variant kernels" env INTERPRETABLE_ADV_KERNELS="$variant" bash tests/run.sh
+        check "suite with $variant kernels" env INTERPRETABLE_ADV_KERNELS="$variant" bash tests/run.sh -m ''
     done
 fi
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every check and every test: bash tests/run.sh [arguments of pytest]
+# Runs every check and test but those of tests/deep.sh: bash tests/run.sh [arguments of pytest]
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 bash "$root/experiments/bootstrap.sh" dev
@@ -33,4 +33,4 @@ fi
 .venv/bin/lint-imports --no-cache >.venv/imports.log || { cat .venv/imports.log; exit 1; }
 # Two test processes, one thread each: on two cores that is faster than one with two.
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
-exec .venv/bin/python -m pytest -n 2 --dist worksteal -q --durations=10 "$@"
+exec .venv/bin/python -m pytest -n 2 --dist worksteal -q --durations=10 -m "not deep" "$@"

@@ -10,7 +10,7 @@ import zipfile
 import pytest
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.slow, pytest.mark.deep,
     pytest.mark.skipif(shutil.which('gcc') is None, reason='needs a C compiler to build kernels')]
 
 CHECK = ('from interpretable_adv.nn import kernels; '

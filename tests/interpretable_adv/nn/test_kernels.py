@@ -295,6 +295,7 @@ def test_an_outdated_library_is_not_used(tmp_path):
 
 @compiler
 @pytest.mark.slow
+@pytest.mark.deep
 def test_no_undefined_behaviour(tmp_path):
     """Tests of all kernels under the address and undefined-behaviour sanitisers."""
     runtime = subprocess.run(['gcc', '-print-file-name=libasan.so'], capture_output=True,
