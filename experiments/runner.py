@@ -21,7 +21,7 @@ from interpretable_adv.runs.files import make_directory, remove_leftovers, write
 from interpretable_adv.runs.folder import LOG, RESULT
 from interpretable_adv.runs.progress import LiveLine, duration
 
-POLL_SECONDS = 0.2
+POLL_SECONDS = 0.05
 LIVE_SECONDS = 1.0
 
 
