@@ -5,7 +5,7 @@ anything can import Chainer. No other file knows about these repairs.
 
 * `chainer._environment_check` imports `numpy.distutils`, gone from Python 3.12 on, and
   `pkg_resources`, gone from setuptools 82. All it does is warn about Accelerate on macOS and about
-  CuPy packages that are installed twice, so Chainer runs without it, and starts sooner.
+  CuPy packages that are installed twice, so Chainer does without it.
 * `numpy.sctypes` is gone from NumPy 2.
 """
 import sys

@@ -53,7 +53,8 @@ for processor in Haswell Nehalem; do
     fi
 done
 
-check "installing, sanitisers" .venv/bin/python -m pytest -q -n 2 -m deep tests
+check "installing, sanitisers" env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
+    .venv/bin/python -m pytest -q -n 2 -m deep tests
 
 # Other Pythons, which come with NumPy 2, each with an environment of its own.
 find_python() {
