@@ -1,12 +1,13 @@
 """Antonyms and synonyms, from a WordNet database where there is one.
 
-The database is Princeton's files `data.noun`, `verb.exc`, …, as Debian's `wordnet-base` installs
-them or as NLTK downloads them. Nothing else of NLTK is needed.
+The database is Princeton's files `index.noun`, `data.noun`, `noun.exc`, …, as Debian's
+`wordnet-base` installs them or as NLTK downloads them. Nothing else of NLTK is needed.
 """
+import contextlib
+import dataclasses
 import os
 import pathlib
 import zipfile
-from collections import defaultdict
 from collections.abc import Iterator
 
 from interpretable_adv.errors import UserError
@@ -15,6 +16,7 @@ DEBIAN = '/usr/share/wordnet'
 PARTS = ('noun', 'verb', 'adj', 'adv')
 LETTERS = {'n': 'noun', 'v': 'verb', 'a': 'adj', 's': 'adj', 'r': 'adv'}
 ANTONYM, SIMILAR = '!', '&'
+Key = tuple[str, str]  # part of speech and offset of a synset
 # Endings of inflected forms and what replaces them, as WordNet's own `morphy` has them.
 ENDINGS = {
     'noun': (('s', ''), ('ses', 's'), ('xes', 'x'), ('zes', 'z'), ('ches', 'ch'), ('shes', 'sh'),
@@ -26,8 +28,21 @@ ENDINGS = {
 }
 
 
+@dataclasses.dataclass(frozen=True)
+class Synset:
+    """Words with one meaning.
+
+    Attributes:
+        kind: of `LETTERS`; 's' is an adjective around a head, as `icy` around `cold`.
+        pointers: `(symbol, key of another synset, place of the word here, place there)`.
+    """
+    kind: str
+    words: list[str]
+    pointers: list[tuple[str, Key, int, int]]
+
+
 class WordNet:
-    """A database in memory.
+    """A database; lines are kept as they are, and parsed when they are asked for.
 
     Args:
         folder: with the files, or a zip file that has them in a folder `wordnet`.
@@ -35,50 +50,48 @@ class WordNet:
 
     def __init__(self, folder: str | pathlib.Path):
         self.folder = str(folder)
-        self._synsets: dict[tuple[str, str], set] = defaultdict(set)  # (part, word) → synsets
-        self._antonyms: set[tuple] = set()  # of (synset, word) pairs
-        self._heads: dict[tuple, set] = defaultdict(set)  # adjective → heads of its clusters
-        self._opposed: dict[tuple, set] = defaultdict(set)  # head → heads of opposite clusters
-        self._irregular: dict[tuple[str, str], list[str]] = {}
+        self._irregular: dict[str, dict[str, list[str]]] = {}  # part → inflected form → bases
+        self._senses: dict[str, dict[str, str]] = {}  # part → word → the rest of its line
+        self._lines: dict[str, dict[str, str]] = {}  # part → offset → line of a synset
+        self._synsets: dict[Key, Synset] = {}  # parsed so far
         self._relations: dict[tuple[str, str], str | None] = {}  # asked for so far
+        with self._complaining():
+            for part in PARTS:
+                self._read(part)
+
+    def _read(self, part: str) -> None:
+        forms = (line.split() for line in _lines(self.folder, f'{part}.exc'))
+        self._irregular[part] = {inflected: bases for inflected, *bases in forms}
+        self._senses[part], self._lines[part] = {}, {}
+        for name, lines in (('index', self._senses[part]), ('data', self._lines[part])):
+            for line in _lines(self.folder, f'{name}.{part}'):
+                if not line.startswith(' '):  # the licence
+                    first, space, rest = line.partition('|')[0].partition(' ')
+                    if not space:
+                        raise ValueError(f'{name}.{part}: {line.strip()[:40]!r}')
+                    lines[first] = rest
+
+    @contextlib.contextmanager
+    def _complaining(self) -> Iterator[None]:
         try:
-            self._read()
+            yield
         except (OSError, ValueError, IndexError, KeyError, zipfile.BadZipFile) as error:
-            raise UserError(f'{folder} is not a WordNet database ({error}): give a folder with '
-                            "data.noun and the others, such as Debian's /usr/share/wordnet"
+            raise UserError(f'{self.folder} is not a WordNet database ({error}): give a folder '
+                            "with data.noun and the others, such as Debian's /usr/share/wordnet"
                             ) from error
 
-    def _read(self) -> None:
-        words: dict[tuple, list[str]] = {}
-        pointers = []
-        for part in PARTS:
-            for line in _lines(self.folder, f'{part}.exc'):
-                inflected, *bases = line.split()
-                self._irregular[part, inflected] = bases
-            for line in _lines(self.folder, f'data.{part}'):
-                if line.startswith(' '):  # the licence
-                    continue
-                fields = line.partition('|')[0].split()
-                synset = part, fields[0]
-                count = int(fields[3], 16)
-                words[synset] = [word.partition('(')[0].lower()
-                                 for word in fields[4:4 + 2 * count:2]]
-                for word in words[synset]:
-                    self._synsets[part, word].add(synset)
-                if fields[2] == 'a':
-                    self._heads[synset].add(synset)
-                rest = fields[5 + 2 * count:]
-                for symbol, offset, letter, places in zip(*(rest[i::4] for i in range(4))):
-                    if symbol in (ANTONYM, SIMILAR) and letter in LETTERS:
-                        pointers.append((symbol, fields[2], synset, (LETTERS[letter], offset),
-                                         int(places[:2], 16), int(places[2:4], 16)))
-        for symbol, kind, source, target, place, other in pointers:
-            if symbol == ANTONYM:
-                self._antonyms.add(((source, words[source][place - 1]),
-                                    (target, words[target][other - 1])))
-                self._opposed[source].add(target)
-            elif kind == 's':  # a satellite is similar to the head of its cluster
-                self._heads[source].add(target)
+    def _synset(self, key: Key) -> Synset:
+        if key not in self._synsets:
+            part, offset = key
+            _, kind, count, *fields = self._lines[part][offset].split()
+            end = 2 * int(count, 16)
+            rest = fields[end + 1:]
+            self._synsets[key] = Synset(
+                kind, [word.partition('(')[0].lower() for word in fields[:end:2]],
+                [(symbol, (LETTERS[letter], target), int(places[:2], 16), int(places[2:4], 16))
+                 for symbol, target, letter, places in zip(*(rest[i::4] for i in range(4)))
+                 if symbol in (ANTONYM, SIMILAR) and letter in LETTERS])
+        return self._synsets[key]
 
     def relation(self, word: str, other: str) -> str | None:
         """'antonym', 'synonym' or None.
@@ -89,34 +102,53 @@ class WordNet:
         meanings, by their base forms.
         """
         if (word, other) not in self._relations:
-            self._relations[word, other] = self._find_relation(word, other)
+            with self._complaining():
+                self._relations[word, other] = self._find_relation(word, other)
         return self._relations[word, other]
 
     def _find_relation(self, word: str, other: str) -> str | None:
         mine, theirs = self._meanings(word), self._meanings(other)
-        if any((a, b) in self._antonyms for a in mine for b in theirs):
+        if any(self._antonyms(*meaning) & theirs for meaning in mine):
             return 'antonym'
         synsets = {synset for synset, _ in mine}, {synset for synset, _ in theirs}
         if synsets[0] & synsets[1]:
             return 'synonym'
-        heads = [{head for synset in part for head in self._heads.get(synset, ())}
-                 for part in synsets]
-        if any(self._opposed.get(head, set()) & heads[1] for head in heads[0]):
+        heads = [{head for synset in part for head in self._heads(synset)} for part in synsets]
+        if any(self._targets(head, ANTONYM) & heads[1] for head in heads[0]):
             return 'antonym'
         return None
 
-    def _meanings(self, word: str) -> set[tuple]:
+    def _meanings(self, word: str) -> set[tuple[Key, str]]:
         """All (synset, base form) of a word."""
-        return {(synset, base) for part in PARTS for base in self._bases(word, part)
-                for synset in self._synsets[part, base]}
+        found = set()
+        for part in PARTS:
+            for base in self._bases(word, part):
+                _, count, *fields = self._senses[part][base].split()
+                found |= {((part, offset), base) for offset in fields[-int(count):]}
+        return found
 
     def _bases(self, word: str, part: str) -> set[str]:
         word = word.lower()
-        forms = {word, *self._irregular.get((part, word), ())}
-        if (part, word) not in self._irregular:
+        forms = {word, *self._irregular[part].get(word, ())}
+        if word not in self._irregular[part]:
             forms |= {word.removesuffix(ending) + base for ending, base in ENDINGS[part]
                       if word.endswith(ending)}
-        return {form for form in forms if (part, form) in self._synsets}
+        return {form for form in forms if form in self._senses[part]}
+
+    def _antonyms(self, key: Key, word: str) -> set[tuple[Key, str]]:
+        """The (synset, word) that WordNet lists as antonyms of one."""
+        synset = self._synset(key)
+        return {(target, self._synset(target).words[there - 1])
+                for symbol, target, here, there in synset.pointers
+                if symbol == ANTONYM and synset.words[here - 1] == word}
+
+    def _heads(self, key: Key) -> set[Key]:
+        """The heads of the clusters that an adjective belongs to; it may be one itself."""
+        kind = self._synset(key).kind
+        return {key} if kind == 'a' else self._targets(key, SIMILAR) if kind == 's' else set()
+
+    def _targets(self, key: Key, symbol: str) -> set[Key]:
+        return {target for other, target, _, _ in self._synset(key).pointers if other == symbol}
 
 
 def _lines(folder: str, name: str) -> Iterator[str]:

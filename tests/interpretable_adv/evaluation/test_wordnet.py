@@ -17,8 +17,21 @@ FILES = {
     + '00000005 00 a 01 round 0 000 | like a ball\n',
     'data.verb': '00000001 29 v 02 adore 0 cherish 0 001 ! 00000002 v 0101 02 + 08 00 + 09 00 | x\n'
                  '00000002 29 v 01 detest 0 001 ! 00000001 v 0101 01 + 08 00 | y\n',
-    'data.noun': '00000001 29 n 01 city 0 000 | a town\n00000002 29 n 01 foot 0 000 | a part\n',
-    'data.adv': '', 'noun.exc': 'feet foot\n', 'verb.exc': '', 'adj.exc': '', 'adv.exc': '',
+    'data.noun': '00000001 29 n 01 city 0 000 | a town\n'
+                 '00000002 29 n 01 foot 0 000 | a part\n'
+                 '00000003 29 n 02 foot 0 pes 0 000 | a unit\n',
+    'data.adv': '',
+    # word, part, number of synsets, number of symbols, symbols, two counts, offsets
+    'index.adj': LICENCE
+    + 'chill a 1 2 ! & 1 0 00000002\ncold a 1 2 ! & 1 0 00000002\nicy a 1 1 & 1 0 00000004\n'
+    + 'round a 1 0 1 0 00000005\nsnug a 1 1 & 1 0 00000003\ntoasty a 1 1 & 1 0 00000003\n'
+    + 'warm a 1 2 ! & 1 0 00000001\n',
+    'index.verb': 'adore v 1 1 ! 1 0 00000001\ncherish v 1 0 1 0 00000001\n'
+                  'detest v 1 1 ! 1 0 00000002\n',
+    'index.noun': 'city n 1 0 1 0 00000001\nfoot n 2 0 2 0 00000002 00000003\n'
+                  'pes n 1 0 1 0 00000003\n',
+    'index.adv': '',
+    'noun.exc': 'feet foot\n', 'verb.exc': '', 'adj.exc': '', 'adv.exc': '',
 }
 
 
@@ -37,6 +50,8 @@ RELATIONS = [
     ('toasty', 'snug', 'synonym'), ('cold', 'chill', 'synonym'), ('toasty', 'warm', None),
     ('adored', 'detests', 'antonym'), ('cherish', 'detest', None),  # only the listed words
     ('adoring', 'cherished', 'synonym'), ('cities', 'city', 'synonym'), ('feet', 'foot', 'synonym'),
+    ('foot', 'pes', 'synonym'),  # in the second of two meanings
+
     ('warm', 'round', None), ('warm', 'elsewhere', None), ('nothing', 'here', None)]
 
 
@@ -65,13 +80,16 @@ def test_the_database_is_found_where_the_environment_says(folder, monkeypatch):
     assert wordnet.find().folder == str(folder)
 
 
-@pytest.mark.parametrize('content', [None, 'one\n', '00000001 00 a zz warm 0 000 | x\n'])
-def test_what_is_no_database_is_refused(folder, content):
-    (folder / 'data.adj').unlink()
+@pytest.mark.parametrize('name, content', [
+    ('data.adj', None), ('index.adj', None), ('adj.exc', None), ('data.adj', 'one\n'),
+    ('data.adj', '00000001 00 a zz warm 0 000 | x\n'), ('data.adj', '00000001 00\n'),
+    ('index.adj', 'warm a many 0 1 0 00000001\n'), ('index.adj', 'warm a 1 0 1 0 00000009\n')])
+def test_what_is_no_database_is_refused(folder, name, content):
+    (folder / name).unlink()
     if content:
-        (folder / 'data.adj').write_text(content)
+        (folder / name).write_text(content)
     with pytest.raises(UserError, match='is not a WordNet database .* give a folder'):
-        wordnet.WordNet(folder)
+        wordnet.WordNet(folder).relation('warm', 'round')
 
 
 def test_a_real_database(monkeypatch):
