@@ -1,4 +1,7 @@
 """The language model: word embedding, LSTM, and a plain or adaptive softmax over the words."""
+from collections.abc import Sequence
+from typing import Any
+
 import chainer
 import chainer.links as L
 import numpy as np
@@ -129,7 +132,8 @@ class RNNForLM(chainer.Chain):
         return functions.log_softmax(
             functions.linear(hidden, self._output_weight(), self.output.b))
 
-    def score_embeddings(self, embeddings, targets, lengths=None):
+    def score_embeddings(self, embeddings: Any, targets: Any,
+                         lengths: Sequence[int] | None = None) -> Any:
         """Negative log-likelihood of the next words for given input vectors, without dropout.
 
         Args:

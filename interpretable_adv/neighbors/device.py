@@ -1,4 +1,6 @@
 """Exact nearest neighbours on a GPU, without the host waiting for it."""
+from typing import Any
+
 import numpy as np
 from chainer import backend
 from chainer.backends import cuda
@@ -6,7 +8,7 @@ from chainer.backends import cuda
 MEMORY_SHARE = 0.5  # of the free memory, for one block of scores and what sorting it takes
 
 
-def nearest(unit, k, limit, rows, block=None):
+def nearest(unit: Any, k: int, limit: int, rows: np.ndarray, block: int | None = None) -> Any:
     """The k nearest words of each word; see `neighbors.nearest`, which checks its arguments.
 
     Sorting all scores would take far longer than computing them. So the columns are put into
@@ -48,6 +50,6 @@ def nearest(unit, k, limit, rows, block=None):
     return result
 
 
-def _free_memory():
+def _free_memory() -> int:
     """Bytes that the device can still give, those held back by CuPy's pool included."""
     return cuda.cupy.cuda.Device().mem_info[0] + cuda.cupy.get_default_memory_pool().free_bytes()

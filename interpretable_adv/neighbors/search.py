@@ -1,9 +1,14 @@
 """Exact nearest neighbours of words, by the cosine of their embeddings."""
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from chainer import backend
 
 from interpretable_adv.neighbors import device
 from interpretable_adv.nn import kernels, products
+
+Array = Any  # of NumPy or CuPy
 
 # Words and candidates whose scores are held at a time on the host. They stay in the
 # processor's cache between the product that makes them and the search for the best.
@@ -11,7 +16,8 @@ QUERIES, CANDIDATES = 512, 4096
 GROUP = 32  # candidates that share one maximum, on NumPy
 
 
-def nearest(embeddings, k, limit=None, rows=None):
+def nearest(embeddings: Array, k: int, limit: int | None = None,
+            rows: Array | Sequence[int] | None = None) -> Array:
     """The k nearest words of each word.
 
     Neighbours are ordered by falling cosine, ties by rising id. A word is never its own
@@ -35,11 +41,11 @@ class Index:
         embeddings, limit: see `nearest`. The embeddings are copied.
     """
 
-    def __init__(self, embeddings, limit=None):
+    def __init__(self, embeddings: Array, limit: int | None = None):
         self._unit = _unit_rows(embeddings)
         self._limit = len(embeddings) if limit is None else min(limit, len(embeddings))
 
-    def nearest(self, k, rows=None):
+    def nearest(self, k: int, rows: Array | Sequence[int] | None = None) -> Array:
         """See `nearest`."""
         unit, limit = self._unit, self._limit
         if not 0 < k < limit:
@@ -57,13 +63,14 @@ class Index:
         return result
 
 
-def _unit_rows(embeddings):
+def _unit_rows(embeddings: Array) -> Array:
     xp = backend.get_array_module(embeddings)
     norm = xp.sqrt(products.square_sums(embeddings))[:, None]
     return embeddings / xp.where(norm > 0, norm, 1)
 
 
-def _search_streaming(queries, candidates, own_ids, k):
+def _search_streaming(queries: np.ndarray, candidates: np.ndarray, own_ids: np.ndarray,
+                      k: int) -> np.ndarray:
     """The k best of each query with the C kernel, which keeps them while scores stream by."""
     best = np.full((len(queries), k), -np.inf, np.float32)
     ids = np.zeros((len(queries), k), np.int32)
@@ -77,7 +84,8 @@ def _search_streaming(queries, candidates, own_ids, k):
     return ids
 
 
-def _search_groups(queries, candidates, own_ids, k):
+def _search_groups(queries: np.ndarray, candidates: np.ndarray, own_ids: np.ndarray,
+                   k: int) -> np.ndarray:
     """The k best of each query, on NumPy.
 
     Neighbouring candidates form groups. The k-th largest of the groups' maxima is a bound: k
