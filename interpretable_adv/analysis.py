@@ -81,6 +81,7 @@ def make_parser():
     settings.add(group, *WITHOUT_EFFECT, help=' ')
     group.add_argument('--analysis_mode', type=int, default=0, help=' ')
     settings.add(group, 'use_rational')
+    settings.show_run_defaults(parser)
     return parser
 
 
@@ -257,7 +258,7 @@ def main(argv=None):
     out = flags.out or flags.save_name + '.jsonl'
     attacks = settings.resolve_attacks(
         make_parser, argv, paths, settings.parse_epsilons(flags.epsilon, names), seed,
-        trained_epsilon=bool(flags.methods) or not (flags.use_adv or flags.use_semi_data),
+        upstream_defaults=not flags.methods and bool(flags.use_adv or flags.use_semi_data),
         class_lms=settings.per_method(flags.class_lm, names, '--class_lm', required=False))
 
     chainer.set_debug(bool(flags.debug_mode))

@@ -23,7 +23,7 @@ class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
     """Shows the defaults that say something."""
 
     def _get_help_string(self, action):
-        silent = action.default is None or action.default is False or action.default == ''
+        silent = action.default is None or action.default is False or action.default in ('', [])
         if silent or '(default' in (action.help or ''):
             return action.help
         return super()._get_help_string(action)

@@ -18,6 +18,7 @@ def make_parser():
                         help='write label, prediction and logits of every review')
     settings.add(parser, 'gpu', 'device')
     settings.add_data(parser)
+    settings.show_run_defaults(parser)
     return parser
 
 

@@ -67,6 +67,7 @@ class Method:
         attack: class of `attacks`; None: there is nothing to attack with.
         uses: settings of the attack, besides `SHARED` and those of neighbours.
         needs_neighbors: whether the attack takes a table of neighbours.
+        refresh_steps: steps after which training computes them again; 0: by epochs, as upstream.
         virtual: whether it attacks the model's own output instead of the label.
         swaps: whether it swaps words. Such an attack has neither ε nor the settings `SHARED`; its
             strength is its budget, the share of words that it may swap.
@@ -87,6 +88,7 @@ class Method:
     attack: Callable[..., Any] | None = None
     uses: tuple[str, ...] = ()
     needs_neighbors: bool = False
+    refresh_steps: int = 0
     virtual: bool = False
     swaps: bool = False
     guided: bool = False
@@ -157,7 +159,7 @@ METHODS: dict[str, Method] = {row.name: row for row in (
            updater=updaters.AdversarialUpdater, attack=attacks.IAdvT, needs_neighbors=True),
     Method('spgd', 'SPGD', '#009e73', 'D', trained_by='spgd', switches=(1, 0, 0, 1),
            updater=updaters.SPGDUpdater, attack=attacks.SPGD, uses=SPGD_USES,
-           needs_neighbors=True, guided=True),
+           needs_neighbors=True, refresh_steps=50, guided=True),
     Method('spgd_lm', 'SPGD with p(x|y)', '#117733', 'p', trained_by='spgd',
            updater=updaters.SPGDUpdater, attack=attacks.SPGD, uses=SPGD_USES,
            needs_neighbors=True, guided=True, needs_guide=True, host='spgd'),

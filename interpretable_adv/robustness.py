@@ -39,6 +39,7 @@ def make_parser():
     group.add_argument('--csv', metavar='FILE', help='write whether each review is right')
     settings.add(group, 'progress', 'gpu', 'device')
     settings.add_data(parser)
+    settings.show_run_defaults(parser)
     return parser
 
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from interpretable_adv import data, nets
+from interpretable_adv import data, nets, paper
 from interpretable_adv.cli import LARGEST, ArgumentParser, at_least, numbers, share
 from interpretable_adv.errors import UserError
 from interpretable_adv.methods import METHODS, SWITCHES, AttackSettings, Method, trainable
@@ -73,7 +73,7 @@ FLAGS: dict[str, dict[str, Any]] = {
     'progress': {'nargs': '?', 'const': 'on', **_choice(
         ('auto', 'on', 'off'), 'auto', 'live line: on a terminal, always, never')},
     'gpu': _number(GPU, -1, 'number of the GPU; negative: CPU', '-g'),
-    'device': _text("Chainer's name of a device, e.g. @cupy:0; instead of --gpu"),
+    'device': _text("Chainer's name of a device, e.g. @cupy:0"),
     'communicator': _choice(COMMUNICATORS, None, 'train with all processes that mpiexec started; '
                             'a batch is shared among them'),
     'random_seed': _number(SEED, 1234, 'seed'),
@@ -265,6 +265,14 @@ def read_run(model: str) -> dict[str, Any]:
         return {}
 
 
+def show_run_defaults(parser: ArgumentParser) -> None:
+    """Lets `--help` say which flags have a classifier's own settings as their defaults."""
+    names = {*DATA, *ATTACK.values()} - {'xi_var'}
+    for action in parser._actions:
+        if action.dest in names and '(default' not in (action.help or ''):
+            action.help = f"{action.help} (default: the classifier's)"
+
+
 def set_run_defaults(parser: ArgumentParser, run: dict[str, Any], names: Iterable[str],
                      model: str) -> None:
     """Makes what a model was trained with the defaults of a parser's flags.
@@ -430,7 +438,7 @@ def attack_settings(flags: argparse.Namespace, seed: int = 1234) -> AttackSettin
 
 def resolve_attacks(make_parser: Callable[[], ArgumentParser], argv: Sequence[str] | None,
                     models: dict[str, str], epsilons: dict[str, float], seed: int,
-                    trained_epsilon: bool = True,
+                    upstream_defaults: bool = False,
                     class_lms: dict[str, str] | None = None) -> dict[str, AttackSettings]:
     """The settings of each method's attack.
 
@@ -442,13 +450,14 @@ def resolve_attacks(make_parser: Callable[[], ArgumentParser], argv: Sequence[st
         models: path of the classifier that each method attacks.
         epsilons: what `--epsilon` says.
         seed: of attacks that draw random numbers.
-        trained_epsilon: False: without `--epsilon`, ε is that of `--xi_var`, as upstream.
+        upstream_defaults: what neither a flag nor the run says is upstream's default instead of the
+            paper's, and so is ε without `--xi_var`, whatever the run says.
         class_lms: what `--class_lm` says.
     """
     found = {}
     for method, path in models.items():
         row, run, parser = METHODS[method], read_run(path), make_parser()
-        _set_attack_defaults(parser, method, run, path, trained_epsilon)
+        _set_attack_defaults(parser, method, run, path, upstream_defaults)
         flags = parser.parse_args(argv)
         flags.xi_var = (0.0 if method == 'none' or row.swaps
                         else epsilons.get(method, flags.xi_var))
@@ -477,18 +486,23 @@ def trained_attack(method: str, run: dict[str, Any], model: str) -> AttackSettin
 
 
 def _set_attack_defaults(parser: ArgumentParser, method: str, run: dict[str, Any], model: str,
-                         trained_epsilon: bool = True) -> None:
+                         upstream_defaults: bool = False) -> None:
     """Makes a classifier's own settings the defaults of the flags of `ATTACK`.
 
-    ε is the one it was trained with if that was by this method, else the paper's.
+    ε is the one it was trained with if that was by this method. What the classifier does not say is
+    the paper's.
+
+    Args:
+        upstream_defaults: see `resolve_attacks`.
     """
     row = METHODS[method]
-    set_run_defaults(parser, run, [flag for flag in ATTACK.values()
-                                   if flag not in ('xi_var', 'class_lm')], model)
-    if trained_epsilon:
-        parser.set_defaults(xi_var=row.epsilon or 0.0)
+    if not upstream_defaults:
+        parser.set_defaults(xi_var=row.epsilon or 0.0, **{
+            flag: paper.CLASSIFIER[flag] for flag in ATTACK.values() if flag in paper.CLASSIFIER})
         if run.get('method') in [name for name in (row.trained_by, row.control_of) if name]:
             set_run_defaults(parser, run, ['xi_var'], model)
+    set_run_defaults(parser, run, [flag for flag in ATTACK.values()
+                                   if flag not in ('xi_var', 'class_lm')], model)
 
 
 def unused(names: Iterable[str], rows: Sequence[Method]) -> list[str]:

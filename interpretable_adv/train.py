@@ -78,7 +78,7 @@ def parse(argv=None):
         for name, value in zip(SWITCHES, row.switches or ()):
             setattr(flags, name, value | getattr(flags, name))
     if flags.update_nearest_batch is None:
-        flags.update_nearest_batch = 50 if flags.method == 'spgd' else 0
+        flags.update_nearest_batch = max(row.refresh_steps for row in rows)
     if flags.out is None:
         flags.out = os.path.join('models', flags.save_name)
     _refuse(flags)
@@ -131,12 +131,10 @@ def guided():
 
 # 2. Data, 3. model --------------------------------------------------------------------------
 
-def load_corpus(flags):
-    corpus = settings.load_corpus(flags)
+def _check_corpus(flags, corpus):
     for name in ('train', 'dev'):  # test reviews are not needed for training
         if not len(getattr(corpus, name).labels):
             raise UserError(f'{flags.data_dir} has no {name} reviews; prepare it again')
-    return corpus
 
 
 def _check_memory(flags, corpus):
@@ -272,7 +270,8 @@ def run(flags, team=distributed.ALONE):
     device = devices.choose(distributed.device_number(flags.gpu, team), flags.device)
     distributed.check_device(flags.communicator, device)
     devices.seed(device, flags.random_seed)
-    corpus = load_corpus(flags)
+    corpus = settings.load_corpus(flags)
+    _check_corpus(flags, corpus)
     _check_memory(flags, corpus)
     model = build_model(flags, corpus)
     model.to_device(device)

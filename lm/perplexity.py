@@ -74,6 +74,7 @@ def make_parser():
         help='draw the sweep (default: the name of --json, with .png)')
     settings.add(group, 'progress', 'gpu', 'device')
     settings.add_data(parser, lower=0, ignore_unk=1)
+    settings.show_run_defaults(parser)
     return parser
 
 

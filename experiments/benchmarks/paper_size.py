@@ -18,7 +18,7 @@ from chainer.training import extension
 from experiments.benchmarks import timing
 from experiments.benchmarks.__main__ import processor
 from experiments.benchmarks.training_profile import shares
-from interpretable_adv import cli, nets, train
+from interpretable_adv import cli, nets, settings, train
 from interpretable_adv.nn import kernels
 from interpretable_adv.runs import checkpoints, devices, distributed, files, memory
 from lm import pretrain
@@ -49,7 +49,7 @@ def classifier(method, arguments):
     """A trainer, its steps per epoch, and a function that evaluates the first test reviews."""
     flags = train.parse(['--method', method, *arguments])
     devices.seed(devices.choose(), flags.random_seed)
-    corpus = train.load_corpus(flags)
+    corpus = settings.load_corpus(flags)
     model = train.build_model(flags, corpus)
     trainer = train.build_trainer(flags, corpus, model, {}, distributed.ALONE)
     return (trainer, trainer.updater.get_iterator('main').steps_per_epoch,
@@ -107,7 +107,7 @@ def markdown(found):
     lines = ["# The paper's size on a CPU", '',
              f'{processor()}, {kernels.describe()}. `--preset paper` (256/1024) on real IMDB, each '
              'kind of training in a process of its own, profiler included. A step has 32 reviews, '
-             f'or 32 windows of 35 words. An evaluation reads {EVALUATED} test reviews. '
+             f'or 20 windows of 35 words. An evaluation reads {EVALUATED} test reviews. '
              "SPGD's and iAdvT's steps include the search for neighbours; SPGD's are those between "
              'two refreshes.', '',
              '| | steps measured | step, median | step, mean | neighbours, per step | hours per '

@@ -33,7 +33,7 @@ VALUES = [
     ('norm_sentence_level', 0, '1', 'level', ('sentence', 'word', 'sentence')),
     ('xi_var_first', 2.0, '3', 'first_scale', (1.0, 2.0, 3.0)),
     ('mask_eos', 1, '0', 'mask_eos', (False, True, False)),
-    ('nn_k', 6, '3', 'k', (10, 6, 3)),
+    ('nn_k', 6, '3', 'k', (15, 6, 3)),
     ('nn_k_offset', 0, '2', 'k_offset', (1, 0, 2)),
     ('use_limit_vocab', 0, '1', 'limit_vocabulary', (True, False, True)),
     ('sparsity', 0.5, '0.25', 'sparsity', (0.75, 0.5, 0.25)),
@@ -70,7 +70,7 @@ def test_directions_come_from_the_run_alone(model):
 
 def test_without_a_description_of_the_run_the_defaults_count(tmp_path):
     found = resolve({'adv': str(tmp_path / 'best.model')})
-    assert found == {'adv': AttackSettings(5.0, seed=3)}
+    assert found == {'adv': AttackSettings(5.0, k=15, seed=3)}  # the paper's
 
 
 def test_epsilon_by_precedence(model):
@@ -93,9 +93,9 @@ def test_another_methods_epsilon_is_no_ones(model):
 
 def test_upstreams_way_of_asking_has_upstreams_epsilon(model):
     run = model('run', method='adv', xi_var=7.0)
-    assert resolve({'adv': run}, trained_epsilon=False)['adv'].epsilon == 1.0
-    assert resolve({'adv': run}, ['--xi_var', '4'], trained_epsilon=False)['adv'].epsilon == 4.0
-    assert resolve({'adv': run}, [], {'adv': 3.0}, trained_epsilon=False)['adv'].epsilon == 3.0
+    assert resolve({'adv': run}, upstream_defaults=True)['adv'] == AttackSettings(1.0, k=10, seed=3)
+    assert resolve({'adv': run}, ['--xi_var', '4'], upstream_defaults=True)['adv'].epsilon == 4.0
+    assert resolve({'adv': run}, [], {'adv': 3.0}, upstream_defaults=True)['adv'].epsilon == 3.0
 
 
 def test_nothing_has_no_epsilon(model):
@@ -318,7 +318,7 @@ def test_a_class_lm_is_given_for_all_methods_or_for_one_or_is_that_of_the_traini
 def test_a_method_that_needs_a_class_lm_has_one(model):
     bare, run = model('bare'), model('run', method='spgd', xi_var=3.0, class_lm='trained.model')
     assert resolve({'spgd_lm': run})['spgd_lm'] == AttackSettings(
-        3.0, class_lm='trained.model', seed=3)
+        3.0, k=15, class_lm='trained.model', seed=3)
     for path, argv in ((bare, []), (run, ['--class_lm_weight', '0'])):
         with pytest.raises(UserError, match='spgd_lm needs .* --class_lm spgd_lm=PATH'):
             resolve({'spgd_lm': path}, argv)

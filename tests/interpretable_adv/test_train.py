@@ -16,6 +16,7 @@ from interpretable_adv.data.__main__ import main as data_command
 from interpretable_adv.errors import UserError
 from interpretable_adv.nn import kernels
 from interpretable_adv.runs import checkpoints, extensions, files
+from interpretable_adv.settings import load_corpus
 from lm.nets import RNNForLM
 
 METHODS = ['baseline', 'adv', 'iadv', 'vat', 'ivat', 'spgd']
@@ -53,14 +54,16 @@ def check_trajectory(recorded, data_dir, out):
     names = ('loss_clean', 'loss_first', 'loss_adv'), ('loss_vat_first', 'loss_vat')
     losses, divergences = ([row[name] for row in rows for name in group if name in row]
                            for group in names)
-    np.testing.assert_allclose(losses, recorded['losses'], atol=1e-5)
-    np.testing.assert_allclose(divergences, recorded['kl'], atol=1e-5)
+    tolerance = 1e-6 if kernels.available else 1e-5  # NumPy's bits depend on the machine
+    np.testing.assert_allclose(losses, recorded['losses'], atol=tolerance)
+    np.testing.assert_allclose(divergences, recorded['kl'], atol=tolerance)
     for name, split in (('[dev]', 'dev'), ('[test]', 'test')):
         expected = [float(line.split(':')[1]) for line in recorded['log'] if name in line]
         actual = [row[f'{split}/main/accuracy'] for row in read(out / 'log')]
         np.testing.assert_allclose(actual, expected)
     means = [float(line.split(':')[1]) for line in recorded['log'] if 'sum_loss' in line]
-    np.testing.assert_allclose([row['main/loss'] for row in read(out / 'log')], means, atol=1e-5)
+    np.testing.assert_allclose([row['main/loss'] for row in read(out / 'log')], means,
+                               atol=tolerance)
 
 
 @pytest.mark.parametrize('method', RECORDED)
@@ -451,7 +454,7 @@ def test_the_classifier_starts_from_the_language_model(
     settings = train.parse(tiny(corpus, tmp_path, 'baseline', '--pretrained_model', path,
                                 '--word_only', word_only))
     np.random.seed(1)
-    model = train.build_model(settings, train.load_corpus(settings))
+    model = train.build_model(settings, load_corpus(settings))
     np.testing.assert_array_equal(model.word_embed.W.array, lm.embed.W.array)
     for ours, theirs in zip(model.uni_lstm, lm.rnn):
         same = [np.array_equal(a.array, b.array) for (_, a), (_, b) in zip(
@@ -464,7 +467,7 @@ def test_the_language_models_initial_weights_are_drawn_as_upstream_does(
     """Upstream builds the language model before it reads it; the stream continues from there."""
     settings = train.parse(tiny(corpus, tmp_path, 'baseline', '--pretrained_model',
                                 language_model[0]))
-    words = train.load_corpus(settings)
+    words = load_corpus(settings)
     np.random.seed(1)
     train.build_model(settings, words)
     after = np.random.rand()
@@ -490,7 +493,7 @@ def test_a_run_can_start_from_a_classifier(corpus, tmp_path):
     train.main(tiny(corpus, tmp_path / 'first', 'baseline'))
     settings = train.parse(tiny(corpus, tmp_path, 'adv', '--load_trained_lstm',
                                 tmp_path / 'first' / 'best.model'))
-    model = train.build_model(settings, train.load_corpus(settings))
+    model = train.build_model(settings, load_corpus(settings))
     with h5py.File(tmp_path / 'first' / 'best.model') as file:
         np.testing.assert_array_equal(model.word_embed.W.array, file['word_embed/W'][()])
 

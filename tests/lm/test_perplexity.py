@@ -154,7 +154,7 @@ def test_settings_change_the_numbers(models, synthetic, tmp_path, trained):
                     '--epsilon', 8, '--model', model, *flags)['rows'][0]
 
     plain = row(models / 'one.model')
-    assert plain['settings']['nn_k'] == 10 and plain['settings']['sparsity'] == 0.75
+    assert plain['settings']['nn_k'] == 15 and plain['settings']['sparsity'] == 0.75
     same = row(trained('same', method='spgd'))
     assert same['scores'] == plain['scores']
     half = row(trained('half', sparsity=0.5))
