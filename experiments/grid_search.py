@@ -173,8 +173,8 @@ def table(folder):
             rows.append([f'{method} {flag}', f'{point["value"]:g}',
                          Spread.of(point['dev_accuracy']), Number(max(point['dev_accuracy'])),
                          others, 'kept' if point['value'] == chosen else ''])
-    notes = ['One parameter at a time, from a start in the direction in which dev accuracy rises; '
-             'test accuracy is not used for the choice.']
+    notes = ['One parameter at a time, from a start in the direction in which dev accuracy rises, '
+             'or all values where the preset says so; test accuracy is not used for the choice.']
     if ends:
         notes.append('Kept at the end of its list; a value beyond it may be better: '
                      f'{", ".join(ends)}.')

@@ -11,9 +11,10 @@ from interpretable_adv.errors import UserError
 from interpretable_adv.methods import METHODS
 from lm import pretrain
 
-# A − B: each method against the model it starts from, and SPGD against its forerunners.
+# A − B: each method against the model it starts from, and the adversarial ones with each other.
 PAIRS = (('pretrained', 'baseline'), ('adv', 'pretrained'), ('iadv', 'pretrained'),
-         ('spgd', 'pretrained'), ('spgd', 'adv'), ('spgd', 'iadv'), ('spgd_lm', 'spgd'))
+         ('spgd', 'pretrained'), ('spgd', 'adv'), ('spgd', 'iadv'), ('iadv', 'adv'),
+         ('spgd_lm', 'spgd'))
 
 # Settings that say where a run is and not what it is, or that follow from others.
 UNREMARKABLE = {*train.FREE_SETTINGS, 'resume', 'random_seed', 'pretrained_model', 'vocab_sha256',
@@ -53,11 +54,10 @@ def table1(folder):
                    for row in content['rows'] if row['method'] == method}
         if not by_seed:
             continue
-        measured_runs = [run for run in runs.get(method, ()) if run.seed in by_seed]
-        if measured_runs:
-            seed = results.best(measured_runs).seed
-        else:  # unattacked, or a control that borrows AdvT's classifier
-            seed = min(by_seed)
+        # A method without a classifier of its own borrows one.
+        attacked = method if method in runs else METHODS[method].lender
+        measured_runs = [run for run in runs.get(attacked, ()) if run.seed in by_seed]
+        seed = results.best(measured_runs).seed if measured_runs else min(by_seed)
         best, score = by_seed[seed], by_seed[seed]['scores']
         rows.append([
             attack_title(method), '' if method == 'none' or best['epsilon'] is None
@@ -77,11 +77,14 @@ def table1(folder):
         f'{first["n_reviews"]:,} random {first["split"]} reviews. Perplexity and gap: the '
         'perturbation is added to the language model\'s word vectors, the words to predict are '
         'unchanged (continuous). Nearest gap: each word becomes the one nearest to its perturbed '
-        'vector. Direction gap: each moved word becomes the neighbour it moved towards.',
+        'vector. Direction gap: each moved word becomes the neighbour of highest cosine.',
         'Flipped: predictions that change, in per cent; norm: of a word\'s perturbation, mean; '
         'moved: words that are moved, in per cent. Each attack is on a classifier trained with '
         f'that method, the controls on AdvT\'s{_hosts(first)}. Where the notes name no other '
         'setting, it is attacked the way it was trained.']
+    if any(METHODS[row['method']].swaps for row in first['rows']):
+        notes.append('HotFlip swaps words. Perplexity and gap then read the swapped words and '
+                     'predict the original ones; nearest gap is that of its text.')
     if has_intervals:
         notes.append('95 % (reviews): interval of the gap to its left, by a bootstrap over the '
                      'reviews.')
@@ -468,8 +471,8 @@ def table4(folder):
     notes = [
         f'Accuracy in per cent on {first.result["n_reviews"]:,} random {first.result["split"]} '
         'reviews, mean ± sd over seeds (n). Attacks are computed on the model itself or on the '
-        'pretrained one. Direction: each moved word becomes the neighbour it '
-        'moved towards; nearest: the word nearest to its vector. HotFlip swaps '
+        'pretrained one. Direction: each moved word becomes the neighbour '
+        'of highest cosine; nearest: the word nearest to its vector. HotFlip swaps '
         f'{100 * (1 - attack["hotflip"]["sparsity"]):g} % of the words at once; greedy swaps one '
         'word at a time, up to as many, until the prediction changes; swaps: their median number '
         'over all reviews, 0 where the prediction was wrong already.',

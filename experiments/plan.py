@@ -218,11 +218,12 @@ def guide_weight(preset, method):
 
 
 def robustness_job(preset, places, method, seed):
-    """Table 4: one classifier under attacks on itself, and on the pretrained one."""
+    """Table 4: one classifier under attacks on itself, and, if it is another one, on the pretrained
+    classifier."""
     run, source = run_name(method, seed), run_name('pretrained', seed)
     name = run_name(f'robustness_{method}', seed)
     flags = presets.arguments(preset['robustness'])
-    transferred = 'pretrained' in preset.methods
+    transferred = 'pretrained' in preset.methods and method != 'pretrained'
     return Job(name, places.run(name), (
         '-m', 'interpretable_adv.robustness', '--model', places.model(run), *(
             ('--source', places.model(source)) if transferred else ()), '--data_dir', places.data,

@@ -3,7 +3,8 @@
     python figures/label_invariance.py --perplexity SWEEP.json [SWEEP.json …] --out DIR
 
 The files are sweeps that lm.perplexity wrote with --json, one per seed. Against the share of
-flipped predictions: the perplexity gap; the share of reviews whose label changes for an independent
+flipped predictions: the perplexity gap of perturbed vectors; the gap of the text of nearest words,
+the only one that attacks by swaps have; the share of reviews whose label changes for an independent
 judge, dotted the same after random swaps of as many words; and the share of swaps that are
 antonyms.
 """
@@ -27,6 +28,7 @@ from interpretable_adv.runs import files  # noqa: E402
 
 # Reading, score, the score drawn dashed, and the title of each panel.
 PANELS = (('continuous', 'gap', None, 'perplexity gap, continuous'),
+          ('nearest', 'gap', None, 'perplexity gap, nearest'),
           ('nearest', 'judge_changed', 'judge_changed_random', "judge's label changes (%)"),
           ('nearest', 'antonyms', None, 'swaps that are antonyms (%)'))
 
@@ -69,6 +71,8 @@ def draw(axes, rows, reading, score, dashed, title):
     """Draws one panel on axes, and returns them."""
     for method, groups in rows.items():
         row = METHODS[method]
+        if reading == 'continuous' and row.swaps:
+            continue
         for name, style in ((score, '-'), (dashed, ':')):
             if name:
                 points = line(groups, reading, name)
@@ -86,13 +90,13 @@ def draw(axes, rows, reading, score, dashed, title):
 
 
 def make_figure(rows):
-    """Three panels with a legend below."""
+    """Four panels with a legend below."""
     with matplotlib.rc_context({**pictures.STYLE, 'font.size': 8}):
-        figure = Figure(figsize=(9.6, 3.8), layout='constrained')
+        figure = Figure(figsize=(7.6, 6.4), layout='constrained')
         FigureCanvasAgg(figure)
-        for axes, panel in zip(figure.subplots(1, len(PANELS)), PANELS):
+        for axes, panel in zip(figure.subplots(2, 2).flat, PANELS):
             draw(axes, rows, *panel)
-        handles, labels = figure.axes[0].get_legend_handles_labels()
+        handles, labels = figure.axes[-1].get_legend_handles_labels()
         figure.legend(handles, labels, loc='outside lower center', frameon=False, ncols=4)
     return figure
 

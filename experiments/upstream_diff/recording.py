@@ -253,7 +253,7 @@ def _collect(jobs, work, results, small, large, where, stop):
             continue
         if kind == 'step':
             try:
-                step = classifier_step(arrays, method)
+                step = as_golden_step(arrays, method)
             except UserError as error:
                 errors[name] = str(error)
             else:
@@ -308,7 +308,7 @@ def _model_in(folder, key):
     return None
 
 
-def classifier_step(arrays, method):
+def as_golden_step(arrays, method):
     """One step of `train.py` in the layout of the golden classifier files."""
     semi = 'vat' in method
     passes = [_with_prefix(arrays, f'pass{number}/') for number in range(9)]

@@ -297,7 +297,7 @@ def test_one_difference_makes_the_whole_differ():
 
 def test_a_step_with_other_passes_is_refused():
     with pytest.raises(UserError, match='has 0 passes, 4 were expected'):
-        recording.classifier_step({}, 'ivat')
+        recording.as_golden_step({}, 'ivat')
 
 
 # The list ------------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ import pytest
 
 from interpretable_adv.nn import kernels
 
+pytestmark = pytest.mark.deep
+
 # Without vector instructions 20 steps take up to a quarter of an hour.
 STEPS = 5 if kernels.available and kernels.variant == 'plain' else 20
 GIGABYTE = 1 << 30
@@ -30,7 +32,6 @@ def first_steps(root, training, steps, mean_length):
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize('training', ['lm', 'baseline', 'pretrained', 'adv', 'iadv', 'spgd'])
 def test_the_first_steps(root, training, record_property):
     """The reviews are short, 8 words instead of 242, since 20 steps of real ones take minutes."""
@@ -51,7 +52,6 @@ def test_the_first_steps(root, training, record_property):
     assert found['peak_memory'] < 1.5 * GIGABYTE
 
 
-@pytest.mark.slow
 def test_a_step_on_reviews_as_long_as_imdbs(root, record_property):
     """SPGD, which needs most, on 32 reviews with IMDB's spread of lengths."""
     found = first_steps(root, 'spgd', 1, 242)

@@ -142,7 +142,7 @@ def test_significance_pairs_seeds(results_folder):
     assert rows['pretrained − baseline'][0] == '+3.00 (1)'
     assert rows['spgd − adv'][0] == '−0.50 ± 0.00 (2)'
     assert set(rows) == {'pretrained − baseline', 'adv − pretrained', 'iadv − pretrained',
-                         'spgd − pretrained', 'spgd − adv', 'spgd − iadv'}
+                         'spgd − pretrained', 'spgd − adv', 'spgd − iadv', 'iadv − adv'}
 
 
 @pytest.mark.parametrize('content', [
