@@ -289,7 +289,10 @@ def _load(path: Any, lm: Any, device: str | None) -> Model:
         raise ArgumentError(f"device is {_shown(device)}: give '@numpy' or '@cupy:N'")
     if device is None:
         device = '@numpy'
-    chosen = devices.choose(name=device)
+    try:
+        chosen = devices.choose(name=device)
+    except UserError as error:
+        raise ArgumentError(f'device is {_shown(device)}: {error}') from error
     reading = settings.read_reading(path)
     victim = Victim.load(path, reading, chosen)
     scorer = None

@@ -329,7 +329,8 @@ class GreedyHotFlip(HotFlip):
 
     A review is attacked until its prediction differs from its label, no swap has a positive gain,
     or the budget is spent. Neighbours are those of the original words, and no word is swapped
-    twice. The result is the text of highest loss seen: the original where it is wrong already.
+    twice. The result is the text of highest loss seen: the original where it is wrong already, and
+    with two classes the one that changed the prediction, where there is one.
     """
 
     def __call__(self, model: Any, ids: Array, lengths: Lengths, loss: LabelLoss) -> Attacked:

@@ -24,7 +24,7 @@ from http import HTTPStatus
 from typing import Any
 
 import interpretable_adv
-from interpretable_adv import api, cli, settings
+from interpretable_adv import api, cli, paper, settings
 from interpretable_adv.errors import UserError
 from interpretable_adv.evaluation import page, records
 from interpretable_adv.methods import METHODS
@@ -38,7 +38,7 @@ MAX_EPSILON = 1e6
 PORT = 8765
 SECONDS_TO_SEND = 20  # after which a client that has not sent its request is given up
 FIELDS = ('text', 'methods', 'epsilon', 'sparsity', 'k', 'iterations', 'label')
-SHOWN_FIRST = ('adv', 'iadv', 'spgd')
+SHOWN_FIRST = tuple(paper.GAP)  # the methods of Table 1
 WARM_UP = 'A film that is neither good nor bad .'
 
 

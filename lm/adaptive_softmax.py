@@ -1,8 +1,9 @@
 """Adaptive softmax (Grave et al., 2017): frequent words in a head, the others in tails.
 
-Words are numbered so that small ids are the frequent ones. With bounds `0 = c_0 < c_1 < … < c_n
-= V`, words below `c_1` and one entry for each tail share the head's softmax; tail i holds the
-words `[c_i, c_{i+1})` behind a projection to few units:
+Words are numbered by first occurrence, as upstream does, so that small ids are mostly those of
+frequent words. With bounds `0 = c_0 < c_1 < … < c_n = V`, words below `c_1` and one entry for each
+tail share the head's softmax; tail i holds the words `[c_i, c_{i+1})` behind a projection to few
+units:
 
     log p(w)  =  log softmax(head · h)[w]                                          w < c_1
     log p(w)  =  log softmax(head · h)[c_1 + i - 1]

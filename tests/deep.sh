@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What takes longer than tests/run.sh may: bash tests/deep.sh [quick|whole]
-#   quick  the tests marked deep: installing, sanitisers; then tiny trainings on emulated processors
-#          and with other Pythons: the same bits everywhere
+#   quick  the tests marked deep: installing, sanitisers, steps at the paper's size; then tiny
+#          trainings on emulated processors and with other Pythons: the same bits everywhere
 #   whole  also ten clients of the live page for 30 seconds, and the suite with every variant of the
 #          kernels and on other Pythons
 # Ends in a line 'N passed, N failed, N skipped'. .ci/run calls the quick part.
@@ -53,7 +53,7 @@ for processor in Haswell Nehalem; do
     fi
 done
 
-check "installing, sanitisers" env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
+check "tests marked deep" env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
     .venv/bin/python -m pytest -q -n 2 -m deep tests
 
 # Other Pythons, which come with NumPy 2, each with an environment of its own.

@@ -5,7 +5,8 @@ A language model reads words, an attack moves vectors. Three readings of a pertu
 * continuous: the perturbation is added to the language model's own input vectors; the words to
   be predicted stay the original ones.
 * nearest: each word is replaced by the one nearest to its perturbed vector.
-* direction: each word that moved is replaced by the neighbour it moved towards.
+* direction: each word that moved is replaced by the neighbour along whose direction it moved, the
+  one of highest cosine; a word whose cosines are all negative has moved away from it.
 """
 import numpy as np
 from chainer import backend

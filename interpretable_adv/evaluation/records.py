@@ -20,7 +20,7 @@
 and each word
 
     word             the original word
-    toward           the neighbour moved towards (highest cosine); the word itself if it rests
+    toward           the neighbour of highest cosine; the word itself if it rests
     nearest          the word whose embedding is nearest to the perturbed vector
     norm             length of the perturbation; `relative_norm`: as a share of the review's largest
     max_cosine       cosine between the perturbation and the direction to `toward`

@@ -18,7 +18,7 @@ import numpy as np
 from interpretable_adv.errors import UserError
 from interpretable_adv.runs.reading import brief, open_regular
 
-ADVICE = 'use another copy'
+ADVICE = 'check the path, or use another copy'
 # Arrays may be this many times larger than their file. Floats of a trained model hardly shrink; a
 # file that unpacks to more was made to fill the memory.
 LARGEST_RATIO = 20

@@ -10,7 +10,7 @@ from chainer.training import extension
 from interpretable_adv.errors import UserError
 from interpretable_adv.nn import kernels
 
-ADVICE = 'leave out --gpu and --device to run on the CPU, or see docs/gpu.md'
+ADVICE = 'name no GPU to run on the CPU, or see docs/gpu.md'
 
 
 def choose(gpu=-1, name=None):

@@ -32,7 +32,8 @@ def atomic_write(path, mode='w'):
         remove_leftovers(directory, name)
         descriptor, temporary = _make_temporary(directory, name)
     except OSError as error:
-        raise UserError(f'cannot write {path}: {error.strerror}') from error
+        raise UserError(f'cannot write {path}: {error.strerror}; give a file in a folder that '
+                        'exists and is writable') from error
     try:
         with os.fdopen(descriptor, mode, **text) as stream:
             yield stream
@@ -221,7 +222,8 @@ def make_directory(path):
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
-        raise UserError(f'cannot create the folder {path}: {error.strerror}') from error
+        raise UserError(f'cannot create the folder {path}: {error.strerror}; give another one'
+                        ) from error
 
 
 def _replaceable(path):

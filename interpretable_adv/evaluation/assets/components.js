@@ -10,7 +10,7 @@ const components = (() => {
   const READINGS = {
     continuous: 'The original words; their vectors moved as far as the colour says.',
     nearest: 'Each word replaced by the word nearest to its perturbed vector.',
-    direction: 'Each moved word replaced by the neighbour it moved towards.',
+    direction: 'Each moved word replaced by the neighbour along whose direction it moves.',
   };
 
   const byId = (id) => document.getElementById(id);

@@ -31,7 +31,7 @@ def test_cupy_missing(monkeypatch):
                         raising=False)
     with pytest.raises(UserError, match='pip install') as raised:
         devices.choose(0)
-    assert 'leave out --gpu' in str(raised.value)
+    assert 'name no GPU' in str(raised.value)
 
 
 def test_libraries_missing(monkeypatch):
