@@ -44,7 +44,7 @@ emulate() {  # processor
         env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONFAULTHANDLER=1 \
             qemu-x86_64 -cpu "$1" .venv/bin/python -m tests.same_bits --check || status=$?
         [ "$status" -gt 128 ] || break
-        echo "$1: try $try ended on signal $((status - 128))" >&3
+        { echo "$1: try $try ended on signal $((status - 128)):"; tail -n 20 "$outputs/$1"; } >&3
     done
     return "$status"
 }
