@@ -35,8 +35,8 @@ check() { start "$@"; finish "$1"; }
 skip() { skipped=$((skipped + 1)); echo "skipped $1: $2"; }
 
 # Emulated processors: Haswell has AVX2, Nehalem neither AVX nor FMA. They run beside the rest.
-# About one emulated run in twenty dies on a signal, which no native run does (valgrind finds
-# nothing in one). It is tried once more, and that is reported.
+# One emulated run in some twenty died on a signal; no native run ever did, and valgrind finds nothing
+# in one. So a run that dies is tried once more, and that is reported.
 emulate() {  # processor
     local try status=0
     for try in 1 2; do

@@ -51,7 +51,6 @@ RELATIONS = [
     ('adored', 'detests', 'antonym'), ('cherish', 'detest', None),  # only the listed words
     ('adoring', 'cherished', 'synonym'), ('cities', 'city', 'synonym'), ('feet', 'foot', 'synonym'),
     ('foot', 'pes', 'synonym'),  # in the second of two meanings
-
     ('warm', 'round', None), ('warm', 'elsewhere', None), ('nothing', 'here', None)]
 
 
