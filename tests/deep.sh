@@ -35,10 +35,10 @@ check() { start "$@"; finish "$1"; }
 skip() { skipped=$((skipped + 1)); echo "skipped $1: $2"; }
 
 # Emulated processors: Haswell has AVX2, Nehalem neither AVX nor FMA. They run beside the rest.
-# One emulated run in some twenty died on a signal; no native run ever did, and valgrind finds nothing
-# in one. So a run that dies is tried once more, and that is reported.
+# One of them once died on a signal, for no reason that was found: valgrind sees nothing wrong in the
+# same trainings. So a run that dies is tried once more, and that is reported.
 emulate() {  # processor
-    local try status=0
+    local try status
     for try in 1 2; do
         status=0
         env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONFAULTHANDLER=1 \
