@@ -18,7 +18,7 @@ def test_presets_of_the_project():
     assert presets.names() == ['paper', 'paper_cpu', 'small', 'toy']
     for name in presets.names():
         assert sorted(presets.load(name).methods) == sorted(
-            ['baseline', 'pretrained', 'adv', 'iadv', 'spgd', *['spgd_lm'] * (name == 'toy')])
+            ['baseline', 'pretrained', 'adv', 'iadv', 'spgd', *['spgd_lm'] * (name in ('small', 'toy'))])
 
 
 def test_paper_cpu_is_paper_but_for_the_named_lines():
