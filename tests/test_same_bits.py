@@ -28,7 +28,7 @@ SETTINGS = {
     'OpenBLAS for Haswell': {'OPENBLAS_CORETYPE': 'Haswell'},
     'OpenBLAS for Skylake-X': {'OPENBLAS_CORETYPE': 'SkylakeX'},
     'OpenBLAS for Prescott': {'OPENBLAS_CORETYPE': 'Prescott'},
-    'NumPy without vectors': {'NPY_DISABLE_CPU_FEATURES': 'AVX2 FMA3'},
+    'NumPy without vectors': {'NPY_DISABLE_CPU_FEATURES': 'AVX2 FMA3 AVX512F AVX512CD AVX512_SKX'},
 }
 
 
