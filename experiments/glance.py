@@ -11,6 +11,23 @@ GAINS = (('pretrained', 'baseline'), ('adv', 'pretrained'), ('iadv', 'pretrained
          ('spgd', 'pretrained'), ('spgd', 'adv'))
 
 
+def trained(root):
+    """What was trained: sizes, seeds, and how good the language model is."""
+    sizes = 'emb_dim', 'hidden_dim', 'hidden_cls_dim'
+    rows = [['the paper', '/'.join(str(paper.CLASSIFIER[name]) for name in sizes), MISSING, MISSING,
+             Number(paper.LM_PERPLEXITY)]]
+    for preset, title in findings.PRESETS.items():
+        folder = os.path.join(root, 'experiments', 'results', preset)
+        runs = [run for method in results.find(folder).values() for run in method]
+        lm, _ = results.language_model(folder) or ({}, {})
+        if runs:
+            rows.append([title, '/'.join(str(runs[0].settings.get(name)) for name in sizes),
+                         Number(lm.get('n_vocab'), 0), Number(len({run.seed for run in runs}), 0),
+                         Number(lm.get('test_perplexity'))])
+    return Table('trained', 'What was trained', [
+        '', 'embedding/LSTM/hidden', 'words', 'seeds', "language model's test perplexity"], rows)
+
+
 def accuracies(root):
     """Table 3: the classifiers' test accuracy."""
     columns = _columns(root)

@@ -2,6 +2,7 @@
 
 README.md and docs/results.md hold blocks between two comments, and nothing else of them changes:
 
+    <!-- generated: trained -->
     <!-- generated: accuracies -->
     <!-- generated: effects -->
     <!-- generated: tables of experiments/results/small -->
@@ -24,8 +25,9 @@ from interpretable_adv.runs.files import atomic_write
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = 'experiments/results'
 PAGES = ('README.md', 'docs/results.md')
-AT_A_GLANCE = {'accuracies': glance.accuracies, 'effects': glance.effects}
-BLOCK = re.compile(r'(<!-- generated: (accuracies|effects|tables of ([\w./-]+)) -->\n)'
+AT_A_GLANCE = {'trained': glance.trained, 'accuracies': glance.accuracies,
+               'effects': glance.effects}
+BLOCK = re.compile(rf'(<!-- generated: ({"|".join(AT_A_GLANCE)}|tables of ([\w./-]+)) -->\n)'
                    r'.*?(<!-- end of generated -->)', re.DOTALL)
 MAKERS = (paper_tables.table3, paper_tables.significance_table, paper_tables.table1,
           paper_tables.label_invariance, paper_tables.equal_strength,

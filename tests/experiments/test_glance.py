@@ -19,6 +19,14 @@ def cells(table):
     return {str(row[0]): [str(cell) for cell in row[1:]] for row in table.rows if row}
 
 
+def test_trained(root):
+    table = glance.trained(str(root))
+    assert cells(table)['the paper'] == ['256/1024/30', MISSING, MISSING, '114.77']
+    lm = json.loads((root / 'experiments/results/small/lm_seed1/result.json').read_text())
+    assert cells(table)['`small`'] == [
+        '256/1024/30', MISSING, '2', str(glance.Number(lm['test_perplexity']))]
+
+
 def test_accuracies(root):
     table = glance.accuracies(str(root))
     assert table.columns == ['Model', 'paper', 'ours, `small`']
