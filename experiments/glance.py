@@ -1,8 +1,9 @@
 """The results in one look: the paper's numbers next to ours at each size."""
+import math
 import os
 
 from experiments import findings, paper_tables, results
-from experiments.tables import MISSING, Number, Spread, Table
+from experiments.tables import MISSING, Number, Spread, Table, interval
 from interpretable_adv import paper
 from interpretable_adv.methods import METHODS
 
@@ -55,6 +56,38 @@ def effects(root):
         findings.equal_strength(folder, 'spgd', 'adv', rate) or MISSING
         for folder in columns.values())] for rate in ('10', '25'))]
     return Table('effects', 'Effects', ['', 'paper', *columns], rows)
+
+
+def against_paper(root):
+    """Ours at the paper's size: which numbers differ from the paper's by more than chance allows.
+
+    An accuracy may be off by two standard errors, those of a share of the test reviews; a gap
+    agrees where its interval over reviews contains the paper's.
+    """
+    folder = os.path.join(root, 'experiments', 'results', 'paper')
+    runs, rows = results.find(folder), []
+    for method, theirs in paper.ACCURACY.items():
+        if method in runs:
+            ours = results.best(runs[method]).test
+            error = math.sqrt(ours * (100 - ours) / paper.DATASET['test']['examples'])
+            rows.append([f'accuracy: {METHODS[method].title}', Number(theirs), Number(ours),
+                         Number(ours - theirs, signed=True), f'± {Number(2 * error)}',
+                         _yes(abs(ours - theirs) <= 2 * error)])
+    for content in paper_tables.perplexities(folder, 'perplexity').values():
+        found = {row['method']: row['scores']['continuous'] for row in content['rows']}
+        for method, theirs in paper.GAP.items():
+            bounds = found.get(method, {}).get('gap_interval')
+            if bounds:
+                ours = found[method]['gap']
+                rows.append([f'gap: {METHODS[method].title}', Number(theirs, signed=True),
+                             Number(ours, signed=True), Number(ours - theirs, signed=True),
+                             interval(bounds), _yes(bounds[0] <= theirs <= bounds[1])])
+    return Table('against_paper', "The paper's size: ours against the paper's", [
+        '', 'paper', 'ours', 'difference', 'margin', 'agrees'], rows)
+
+
+def _yes(agrees):
+    return 'yes' if agrees else 'no'
 
 
 def _columns(root):

@@ -5,6 +5,7 @@ README.md and docs/results.md hold blocks between two comments, and nothing else
     <!-- generated: trained -->
     <!-- generated: accuracies -->
     <!-- generated: effects -->
+    <!-- generated: against_paper -->
     <!-- generated: tables of experiments/results/small -->
     <!-- end of generated -->
 
@@ -26,7 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = 'experiments/results'
 PAGES = ('README.md', 'docs/results.md')
 AT_A_GLANCE = {'trained': glance.trained, 'accuracies': glance.accuracies,
-               'effects': glance.effects}
+               'effects': glance.effects, 'against_paper': glance.against_paper}
 BLOCK = re.compile(rf'(<!-- generated: ({"|".join(AT_A_GLANCE)}|tables of ([\w./-]+)) -->\n)'
                    r'.*?(<!-- end of generated -->)', re.DOTALL)
 MAKERS = (paper_tables.table3, paper_tables.significance_table, paper_tables.table1,
@@ -54,10 +55,11 @@ def filled(text, root):
     """The text of a page with all its generated blocks made again."""
     def block(match):
         if match[2] in AT_A_GLANCE:
-            body = tables.markdown(AT_A_GLANCE[match[2]](root)).split('\n', 2)[2]  # without title
+            table = AT_A_GLANCE[match[2]](root)
+            body = tables.markdown(table).split('\n', 2)[2] if table.rows else ''  # without title
         else:
-            made = tables_of(os.path.join(root, match[3]))
-            body = '\n'.join(map(tables.markdown, made)) or 'No results are committed yet.\n'
+            body = '\n'.join(map(tables.markdown, tables_of(os.path.join(root, match[3]))))
+        body = body or 'No results are committed yet.\n'
         return f'{match[1]}\n{body}\n{match[4]}'
     return BLOCK.sub(block, text)
 

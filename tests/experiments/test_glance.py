@@ -59,5 +59,24 @@ def test_one_seed_at_the_papers_size_has_intervals_over_reviews(root):
     assert found['accuracy: SPGD − AdvT-Text'][2] != MISSING
 
 
+def test_what_agrees_with_the_paper(root):
+    folder = root / 'experiments' / 'results' / 'paper'
+    assert glance.against_paper(str(root)).rows == []  # `small` has no part in it
+    for method, accuracy in (('baseline', 89.52), ('adv', 93.2)):
+        finished_runs.write_classifier(folder, method, 1, accuracy)
+    finished_runs.write_judged(folder)
+    path = folder / 'perplexity_seed1' / 'perplexity.json'
+    content = json.loads(path.read_text())
+    for row in content['rows']:
+        row['scores']['continuous'].update(gap=1.25, gap_interval=[0.5, 2])
+    path.write_text(json.dumps(content))
+    found = cells(glance.against_paper(str(root)))
+    # Two standard errors of 25,000 reviews: 200 √(p (1 − p) / 25000).
+    assert found['accuracy: Baseline'] == ['89.83', '89.52', '−0.31', '± 0.39', 'yes']
+    assert found['accuracy: AdvT-Text'] == ['93.58', '93.20', '−0.38', '± 0.32', 'no']
+    assert found['gap: SPGD'] == ['+1.09', '+1.25', '+0.16', '[+0.50, +2.00]', 'yes']
+    assert found['gap: AdvT-Text'][-1] == 'no'
+
+
 def test_without_results_only_the_paper_is_shown(tmp_path):
     assert glance.effects(str(tmp_path)).columns == ['', 'paper']
