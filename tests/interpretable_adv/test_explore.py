@@ -544,6 +544,18 @@ def test_examples_and_a_long_review(server, browser):
     assert browser.complaints() == []
 
 
+def test_an_attack_by_swaps_has_no_epsilon(server, browser):
+    open_page(browser, server)
+    browser.click('input[value=hotflip]')
+    browser.wait('document.querySelectorAll("article").length === 4')
+    assert browser.run('[...document.querySelectorAll(".slider input[type=range]")]'
+                       '.map((e) => e.id)') == [
+        'epsilon_adv', 'epsilon_iadv', 'epsilon_spgd', 'sparsity', 'k', 'iterations']
+    calls = browser.run('document.getElementById("python").textContent').splitlines()
+    assert calls[-1] == 'model.attack([text], method="hotflip", k=15, sparsity=0.75)'
+    assert browser.complaints() == []
+
+
 def test_hostile_text_stays_text(server, browser):
     open_page(browser, server)
     hostile = '<img src=x onerror=alert(1)> </script><b>film</b> &amp; "\'` a'
