@@ -234,7 +234,8 @@ def class_conditional(folder):
 # Claim, what it means here, and what measures it.
 CLAIMS = (
     ('Adversarial training helps',
-     'The paper gains 0.85 to 0.89 points of test accuracy (Table 3).', training),
+     'The paper gains 0.85 to 0.89 points of test accuracy (Table 3). Here it is the mean over '
+     "seeds; McNemar's test in the tables compares single runs, the best of each method.", training),
     ("SPGD's examples are more likely than AdvT's",
      'The paper compares one ε per method (Table 1). At equal strength, every method attacks the '
      'same classifier, at the ε that flips the same share of predictions.', likelihood),
@@ -243,7 +244,8 @@ CLAIMS = (
      'an independent judge reads the texts, next to random swaps of as many words. Antonyms are '
      "WordNet's.", invariance),
     ('More realistic examples regularise better',
-     'The paper infers it from equal accuracies. *Yes* means that SPGD is more accurate.',
+     'The paper infers it from a smaller perplexity gap at nearly equal accuracy. *Yes* means that '
+     'SPGD is more accurate.',
      regularisation),
     ('Higher sparsity gives better test accuracy',
      'The paper observed it in its search for hyperparameters (σ ≈ 0.75). Here only σ differs. '
@@ -255,8 +257,8 @@ CLAIMS = (
      "SPGD's becomes the one nearest to its vector. *Yes* means that SPGD has the smaller gap, or "
      'changes fewer labels.', discrete),
     ('A class-conditional language model in the attack helps',
-     'The paper proposes it as future work: the gradient of −log p(y|x) + λ log p(x|y). *With* is '
-     'SPGD trained and attacked with this term.', class_conditional),
+     'The paper proposes it as future work, without a weight: the gradient of −log p(y|x) + '
+     'λ log p(x|y). *With* is SPGD trained and attacked with this term.', class_conditional),
 )
 
 

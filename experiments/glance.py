@@ -15,8 +15,8 @@ GAINS = (('pretrained', 'baseline'), ('adv', 'pretrained'), ('iadv', 'pretrained
 def trained(root):
     """What was trained: sizes, seeds, and how good the language model is."""
     sizes = 'emb_dim', 'hidden_dim', 'hidden_cls_dim'
-    rows = [['the paper', '/'.join(str(paper.CLASSIFIER[name]) for name in sizes), MISSING, MISSING,
-             Number(paper.LM_PERPLEXITY)]]
+    rows = [['the paper', '/'.join(str(paper.CLASSIFIER[name]) for name in sizes),
+             Number(paper.N_VOCAB, 0), f'≥ {paper.MIN_RUNS}', Number(paper.LM_PERPLEXITY)]]
     for preset, title in findings.PRESETS.items():
         folder = os.path.join(root, 'experiments', 'results', preset)
         runs = [run for method in results.find(folder).values() for run in method]

@@ -130,7 +130,7 @@ def _training_notes(runs, measured, ignored=('spgd_directions', 'class_lm')):
                   if flag in trained and flag not in ignored and trained[flag] != value]
         if others:
             notes.append(f'{attack_title(method)} was trained with {", ".join(others)}; in '
-                         'parentheses what it attacks with.')
+                         'parentheses: the value used in the attack.')
     if not all('settings' in row for row in measured['rows']):
         notes.append(f'Measured before every attack took its settings from its classifier: K = '
                      f'{measured["nn_k"]} and σ = {measured["sparsity"]:g} for all.')
@@ -259,7 +259,7 @@ def labels_at_equal_strength(folder):
     return Table('labels_at_equal_strength', 'Labels at equal strength, one classifier (%)', [
         'Attack', *(f'{title}, {rate} %' for title in JUDGED.values() for rate in rates)], rows, [
         'All attacks on the pretrained classifier, read as nearest words, at the strength at which '
-        'it changes its mind about this share of the texts, interpolated between the strengths '
+        'it flips its predictions for this share of the texts, interpolated between the strengths '
         'tried. Judged, chance, antonyms: as in the table of label invariance. Mean ± sd over the '
         'seeds (n) that reach it; – where none does.'])
 

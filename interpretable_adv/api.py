@@ -6,7 +6,7 @@
     model.attack(['A wonderful film.'], method='spgd')
 
 Texts are strings, results come in their order and do not depend on which texts are given together.
-An argument that cannot be raises a `ValueError` that names it and says what is accepted.
+An invalid argument raises a `ValueError` that names it and says what is accepted.
 """
 import dataclasses
 import functools
@@ -33,7 +33,7 @@ from lm.nets import load_lm
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:
-    """What a classifier says of a text.
+    """A classifier's prediction for a text.
 
     Attributes:
         label: name of the most probable class.
@@ -65,7 +65,7 @@ class Attack:
         probabilities, probabilities_adv: of each class, by name.
         nearest_text: the text with each word replaced by the one nearest to its perturbed vector.
         direction_text: the text with each moved word replaced by the neighbour it moves along.
-        readings: what the classifier says of these two texts, a `Prediction` by `nearest` and
+        readings: the predictions for these two texts, a `Prediction` by `nearest` and
             `direction`. (It reads what the end of the text moved to, too, which no text can hold.)
         words: a dict for each word that the classifier knows, and for the end of the text
             (`<eos>`): see `evaluation.records`.

@@ -60,7 +60,8 @@ class Method:
 
     Attributes:
         title: name in tables and plots.
-        color, marker: in plots; the colours are Okabe and Ito's, colour-blind safe.
+        color, marker: in plots; the colours are from the colour-blind safe palettes of Okabe and
+            Ito, and of Tol.
         trained_by: the value of `train --method`; None: it cannot train.
         switches: upstream's way to ask for it, see `SWITCHES`; None: there is none.
         updater: the training step.

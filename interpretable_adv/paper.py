@@ -16,6 +16,9 @@ DATASET = {
     'unlabeled': {'examples': 50000},
 }
 
+N_VOCAB = 87008  # entries of the vocabulary
+MIN_RUNS = 5  # "all model evaluations were run at least 5 times"
+
 # Table 3: test accuracy in per cent.
 ACCURACY = {'baseline': 89.83, 'pretrained': 92.69, 'adv': 93.58, 'iadv': 93.58, 'spgd': 93.54}
 

@@ -5,7 +5,7 @@ reviews, and `lengths` (host integers that sum to N) says where each review ends
 are `(N, K, D)`: for each word the unit vectors towards its K nearest neighbours.
 NumPy in, NumPy out; CuPy in, CuPy out.
 
-Paper: Barham and Feizi (2019), Algorithm 1 and Section 3; AdvT is Miyato et al. (2017), iAdvT
+Paper: Barham and Feizi (2019), Algorithm 1 and Section 4; AdvT is Miyato et al. (2017), iAdvT
 and iVAT are Sato et al. (2018).
 """
 from collections.abc import Callable, Sequence
@@ -245,7 +245,7 @@ def sparsify(perturbation: Array, raw: Array, lengths: Lengths, sparsity: float)
 
 def spgd(raw: Array, directions: Directions, lengths: Lengths, sparsity: float,
          toward_only: bool = False, rank: str = 'raw') -> tuple[Array, Array]:
-    """SPGD's perturbation from the raw one, lines 5 to 13 of Algorithm 1.
+    """SPGD's perturbation from the raw one, lines 5 to 15 of Algorithm 1.
 
     Args:
         raw: `(N, D)`, AdvT's perturbation (M steps of it).
@@ -255,8 +255,8 @@ def spgd(raw: Array, directions: Directions, lengths: Lengths, sparsity: float,
             a quarter of the work at σ = 0.75. With rank `projected` it is asked for all words.
         sparsity: σ, the share of words that stay in place.
         toward_only: see `project`.
-        rank: whether words are ranked by their `raw` norm, as in the paper, or by the norm of
-            what is left of it when `projected`.
+        rank: `raw` ranks words by their norm before the projection, as the paper does,
+            `projected` by their norm after it.
 
     Returns:
         The perturbation `(N, D)` and the index of each word's chosen neighbour `(N,)`; with a

@@ -130,7 +130,7 @@ class AdversarialUpdater(BaselineUpdater):
         return [loss_adv * self.weight]
 
     def describe(self, attacked):
-        """Figures of the perturbation itself to be reported: means over words, by name."""
+        """Statistics of the perturbation to report: means over words, by name."""
         return {}
 
 

@@ -21,7 +21,7 @@ def cells(table):
 
 def test_trained(root):
     table = glance.trained(str(root))
-    assert cells(table)['the paper'] == ['256/1024/30', MISSING, MISSING, '114.77']
+    assert cells(table)['the paper'] == ['256/1024/30', '87,008', '≥ 5', '114.77']
     lm = json.loads((root / 'experiments/results/small/lm_seed1/result.json').read_text())
     assert cells(table)['`small`'] == [
         '256/1024/30', MISSING, '2', str(glance.Number(lm['test_perplexity']))]
