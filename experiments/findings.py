@@ -235,7 +235,8 @@ def class_conditional(folder):
 CLAIMS = (
     ('Adversarial training helps',
      'The paper gains 0.85 to 0.89 points of test accuracy (Table 3). Here it is the mean over '
-     "seeds; McNemar's test in the tables compares single runs, the best of each method.", training),
+     "seeds; McNemar's test in the tables compares single runs, the best of each method.",
+     training),
     ("SPGD's examples are more likely than AdvT's",
      'The paper compares one ε per method (Table 1). At equal strength, every method attacks the '
      'same classifier, at the ε that flips the same share of predictions.', likelihood),
