@@ -13,7 +13,7 @@
         status.md                                 how far the runs are, until all have finished
 
 Models stay where they are. Paths of the machine are replaced, so the same runs give the same files
-wherever they were made.
+wherever they were made. What was collected earlier, perhaps on another machine, stays.
 """
 import csv
 import glob
@@ -66,8 +66,10 @@ def collect(runs, data_dir, target):
         _copy(path, plot, places)
     if not taken:
         raise UserError(f'no finished run in {runs}: run table3.sh first')
-    with atomic_write(os.path.join(target, 'commands.txt')) as stream:
-        stream.writelines(_commands(os.path.join(runs, 'jobs'), places))
+    path = os.path.join(target, 'commands.txt')
+    earlier = reading.decode(reading.read_bytes(path), path) if os.path.exists(path) else ''
+    with atomic_write(path) as stream:
+        stream.write(_commands(os.path.join(runs, 'jobs'), places, earlier))
     return taken
 
 
@@ -125,15 +127,23 @@ def compact_predictions(path):
     return gzip.compress(text.getvalue().encode(), mtime=0)
 
 
-def _commands(jobs_folder, places):
-    records = [(path, state.read_json(path, 'job')) for path in
-               sorted(glob.glob(os.path.join(glob.escape(jobs_folder), '*.json')))]
-    finished = [(record['finished'], os.path.basename(path).removesuffix('.json'), record)
-                for path, record in records
-                if record and {'finished', 'commands', 'seconds'} <= set(record)]
-    for when, name, record in sorted(finished, key=lambda entry: entry[:2]):
-        remark = ' (interrupted commands not counted)' if len(record['commands']) > 1 else ''
-        yield f'# {name}: finished {when} after {record["seconds"]:,.0f} s{remark}\n'
-        for line in record['commands']:
-            archive = re.sub(r'--archive \S+', '--archive ARCHIVE', line)
-            yield without_places(archive, places) + '\n'
+def _commands(jobs_folder, places, earlier):
+    """The commands of finished jobs in the order of time; `earlier`: those collected before."""
+    blocks = {match[1]: (match[2], match[0]) for match in re.finditer(
+        r'^# (\S+): finished (.+?) after .*\n(?:[^#].*\n)*', earlier, re.MULTILINE)}
+    for path in glob.glob(os.path.join(glob.escape(jobs_folder), '*.json')):
+        record = state.read_json(path, 'job')
+        if record and {'finished', 'commands', 'seconds'} <= set(record):
+            name = os.path.basename(path).removesuffix('.json')
+            blocks[name] = record['finished'], _block(name, record, places)
+    return ''.join(text for _, _, text in sorted((when, name, text)
+                                                 for name, (when, text) in blocks.items()))
+
+
+def _block(name, record, places):
+    remark = ' (interrupted commands not counted)' if len(record['commands']) > 1 else ''
+    lines = [f'# {name}: finished {record["finished"]} after {record["seconds"]:,.0f} s{remark}']
+    for line in record['commands']:
+        archive = re.sub(r'--archive \S+', '--archive ARCHIVE', line)
+        lines.append(without_places(archive, places))
+    return '\n'.join(lines) + '\n'

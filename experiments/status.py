@@ -1,34 +1,60 @@
 """How far the runs of a plan are: `status.md`, which `collect` writes until all are finished."""
+import dataclasses
 import os
 
 from experiments import state, tables
 from experiments.tables import MISSING, Number, Table
 from interpretable_adv.runs.files import atomic_write
+from interpretable_adv.runs.folder import MODEL
 from interpretable_adv.runs.progress import duration
 
 FILE = 'status.md'
-TITLES = {state.DONE: 'finished', state.RESUME: 'in progress', state.NEW: 'to do',
-          state.CHANGED: 'made with other settings'}
+ELSEWHERE = 'elsewhere'
+TITLES = {state.DONE: 'finished', ELSEWHERE: 'finished elsewhere', state.RESUME: 'in progress',
+          state.NEW: 'to do', state.CHANGED: 'made with other settings'}
 # Of each kind of training: the key in its log of the figure on dev, its name, and which is best.
 ON_DEV = {'lm': ('validation/perplexity', 'perplexity', min),
           'classifier': ('dev/main/accuracy', 'accuracy', max)}
 
 
 def write(plan, jobs_folder, target):
-    """Writes the page into the folder `target`; a plan that is finished needs none."""
+    """Writes the page into the folder `target`; a plan that is finished needs none.
+
+    What is not finished here may have been collected on another machine.
+    """
     path = os.path.join(target, FILE)
+    collected = [_collected(job, target) for job in plan]
     states = {job.name: state.look(job, plan, jobs_folder).kind for job in plan}
-    if all(kind == state.DONE for kind in states.values()):
+    for job in collected:
+        if states[job.name] in (state.NEW, state.RESUME) and _is_finished(job, collected):
+            states[job.name] = ELSEWHERE
+    if all(kind in (state.DONE, ELSEWHERE) for kind in states.values()):
         if os.path.exists(path):
             os.remove(path)
         return
+    shown = [there if states[job.name] == ELSEWHERE else job
+             for job, there in zip(plan, collected)]
     with atomic_write(path) as stream:
-        stream.write(tables.markdown(table(plan, states, jobs_folder)))
+        stream.write(tables.markdown(table(shown, states, jobs_folder)))
+
+
+def _collected(job, target):
+    """The job as if its folder were the one that `collect` fills, which has no models."""
+    return dataclasses.replace(
+        job, folder=os.path.join(target, os.path.basename(job.folder)),
+        outputs=tuple(name for name in job.outputs if name != MODEL))
+
+
+def _is_finished(job, plan):
+    if job.trains:
+        return state.look(job, plan, jobs_folder='').kind == state.DONE
+    paths = (os.path.join(job.folder, name) for name in job.outputs)
+    return all(os.path.exists(path) or os.path.exists(f'{path}.gz') for path in paths)
 
 
 def table(plan, states, jobs_folder):
     """A row for each job: its state, epochs, best figure on dev, and time so far."""
-    finished = sum(kind == state.DONE for kind in states.values())
+    finished = sum(kind in (state.DONE, ELSEWHERE) for kind in states.values())
     rows = []
     for job in plan:
         log = []

@@ -79,6 +79,23 @@ def test_commands_are_kept_with_their_times(collected):
         'python -m interpretable_adv.train --data_dir DATA_DIR --out RUNS/adv_seed1\n')
 
 
+def test_commands_of_another_machine_stay(collected, results_folder, tmp_path):
+    """Those of a job that was run again are replaced."""
+    record = {'commands': ['python a', 'python b'], 'seconds': 5}
+    (results_folder / 'jobs' / 'adv_seed1.json').unlink()
+    for name, when in [('iadv_seed1', '04:00'), ('spgd_seed1', '06:00'), ('spgd_seed1', '07:00')]:
+        (results_folder / 'jobs' / f'{name}.json').write_text(json.dumps(
+            {**record, 'finished': f'2026-11-16 {when} UTC'}))
+        collect.collect(str(results_folder), str(tmp_path / 'corpus'), str(collected))
+    assert (collected / 'commands.txt').read_text() == (
+        '# iadv_seed1: finished 2026-11-16 04:00 UTC after 5 s (interrupted commands not counted)\n'
+        'python a\npython b\n'
+        '# adv_seed1: finished 2026-11-16 05:00 UTC after 61 s\n'
+        'python -m interpretable_adv.train --data_dir DATA_DIR --out RUNS/adv_seed1\n'
+        '# spgd_seed1: finished 2026-11-16 07:00 UTC after 5 s (interrupted commands not counted)\n'
+        'python a\npython b\n')
+
+
 def test_predictions_survive_and_are_the_same_bytes_again(collected, results_folder):
     before = results.find(str(results_folder))['adv'][0]
     after = results.find(str(collected))['adv'][0]

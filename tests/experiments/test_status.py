@@ -45,6 +45,31 @@ def test_a_page_names_the_state_of_every_job(tmp_path):
         '| table1 | to do | – | – | – |']
 
 
+def test_what_another_machine_has_finished_counts(tmp_path):
+    """Models are not collected, and predictions are compressed."""
+    here, there = tmp_path / 'runs', tmp_path / 'results'
+    here.mkdir()
+    there.mkdir()
+    lm(there)
+    (there / 'lm_seed1/best.model').unlink()
+    (there / 'lm_seed1/predictions.csv.gz').write_bytes(b'')
+    training(there, 'adv_seed1', 'classifier', result={'dev_accuracy': 91}, log=[
+        entry('dev/main/accuracy', 91, 600)])
+    (there / 'adv_seed1/args.json').write_text(json.dumps({'n_epoch': 3, 'unit': 7}))
+    plan = [training(here, 'lm_seed1', 'lm', snapshot=True),
+            training(here, 'adv_seed1', 'classifier'),
+            Job('predictions_lm', str(here / 'lm_seed1'), (), outputs=('predictions.csv',)),
+            Job('table1', str(here / 'table1'), (), outputs=('perplexity.json',))]
+    status.write(plan, str(here / 'jobs'), str(there))
+    lines = (there / 'status.md').read_text().split('\n')
+    assert lines[0] == '**2 of 4 jobs are finished**'
+    assert lines[4:8] == [
+        '| lm_seed1 | finished elsewhere | 3 of at most 3 | perplexity 90.00 | 3 h 00 min |',
+        '| adv_seed1 | to do | 0 of at most 3 | – | – |',
+        '| predictions_lm | finished elsewhere | – | – | – |',
+        '| table1 | to do | – | – | – |']
+
+
 def test_a_finished_plan_has_no_page(tmp_path):
     plan = [lm(tmp_path)]
     (tmp_path / 'status.md').write_text('of an earlier day')
