@@ -23,7 +23,8 @@ INLINE struct lanes load_some_lanes(const float *from, long count, float filler)
 {
     float buffer[SUM_LANES];
     for (int lane = 0; lane < SUM_LANES; lane++)
-        buffer[lane] = lane < count ? from[lane] : filler;
+        buffer[lane] = filler;
+    memcpy(buffer, from, count * sizeof(float));
     return load_lanes(buffer);
 }
 
