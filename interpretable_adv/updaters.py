@@ -9,7 +9,7 @@ import numpy as np
 from chainer.training.updaters import StandardUpdater
 
 from interpretable_adv import attacks, perturbations
-from interpretable_adv.nn import products
+from interpretable_adv.nn import doubles, products
 from interpretable_adv.runs.distributed import ALONE
 
 
@@ -86,8 +86,8 @@ class BaselineUpdater(StandardUpdater):
     def _decay_alpha(self, optimizer):
         if self.alpha_decay > 0:
             if self.exponential:
-                step = float(self.iteration + 1)
-                optimizer.hyperparam.alpha = self.base_alpha * self.alpha_decay ** step
+                optimizer.hyperparam.alpha = self.base_alpha * doubles.power(
+                    self.alpha_decay, self.iteration + 1)
             else:
                 optimizer.hyperparam.alpha *= self.alpha_decay
 

@@ -8,6 +8,7 @@ import chainer
 import numpy as np
 
 from interpretable_adv.nets import by_length
+from interpretable_adv.nn import doubles
 from interpretable_adv.runs.distributed import ALONE
 from lm.streams import evaluation_windows
 
@@ -16,8 +17,7 @@ WORDS_PER_BATCH = 10000
 
 def perplexity(nll, words):
     """`exp(nll / words)`; infinite rather than an error where that is too large."""
-    with np.errstate(over='ignore'):
-        return float(np.exp(np.float64(nll) / words))
+    return float(doubles.exp(np.float64(nll) / words))
 
 
 def stream_nll(model, words, window, streams=1, team=ALONE):

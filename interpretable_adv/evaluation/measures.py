@@ -9,6 +9,7 @@ from interpretable_adv.evaluation.invariance import Invariance, Judgement
 from interpretable_adv.evaluation.readings import READINGS
 from interpretable_adv.evaluation.victim import Adversary, AttackedReviews, Sequences, Victim
 from interpretable_adv.nets import by_length
+from interpretable_adv.nn import doubles
 
 WORDS_PER_BATCH = 10000
 OF_SWAPS = ('antonyms', 'synonyms')  # scores that have no value where nothing is swapped
@@ -31,8 +32,8 @@ class Scorer(Protocol):
 
 def perplexity(nll: Any, predictions: Any) -> np.ndarray:
     """`exp(nll / predictions)`; NaN where nothing is predicted, infinite where it is too large."""
-    with np.errstate(over='ignore', invalid='ignore', divide='ignore'):
-        return np.exp(np.asarray(nll, np.float64) / predictions)
+    with np.errstate(invalid='ignore', divide='ignore'):
+        return doubles.exp(np.asarray(nll, np.float64) / predictions)
 
 
 class Measurement:
