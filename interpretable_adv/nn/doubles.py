@@ -12,7 +12,7 @@ _DIGITS = decimal.Context(prec=25, traps=[])
 
 def exp(x):
     """`exp` of a number or array; infinite where that is too large."""
-    return np.float64(_exp(np.asarray(x, np.float64)))
+    return np.asarray(_exp(np.asarray(x, np.float64)), np.float64)[()]
 
 
 def power(base, exponent):

@@ -24,7 +24,8 @@ def test_exp_of_arrays():
     result = doubles.exp(x)
     assert result.dtype == np.float64
     np.testing.assert_allclose(result, np.exp(x), rtol=3e-16)
-    assert doubles.exp(np.zeros(0)).shape == (0,)
+    for shape in ((0,), (1,), (1, 1), ()):
+        assert doubles.exp(np.zeros(shape)).shape == shape
     assert isinstance(doubles.exp(2), float)
 
 
