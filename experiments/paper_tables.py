@@ -471,8 +471,8 @@ def table4(folder):
     notes = [
         f'Accuracy in per cent on {first.result["n_reviews"]:,} random {first.result["split"]} '
         'reviews, mean ± sd over seeds (n). Attacks are computed on the model itself or on the '
-        'pretrained one. Direction: each moved word becomes the neighbour '
-        'of highest cosine; nearest: the word nearest to its vector. HotFlip swaps '
+        'pretrained one, never with a language model. Direction: each moved word becomes the '
+        'neighbour of highest cosine; nearest: the word nearest to its vector. HotFlip swaps '
         f'{100 * (1 - attack["hotflip"]["sparsity"]):g} % of the words at once; greedy swaps one '
         'word at a time, up to as many, until the prediction changes; swaps: their median number '
         'over all reviews, 0 where the prediction was wrong already.',

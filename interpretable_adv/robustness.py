@@ -2,9 +2,11 @@
 
 Attacks reviews with SPGD, AdvT, HotFlip and greedy HotFlip, reads the results as words, and counts
 how often the classifier is still right. The attacks are on the classifier itself and, with
-`--source`, transferred from another one.
+`--source`, transferred from another one. No language model guides them, whatever a classifier was
+trained with, so that all classifiers face the same attacks.
 """
 import csv
+import dataclasses
 import time
 
 import numpy as np
@@ -51,6 +53,11 @@ def parse(argv=None):
     return parser.parse_args(argv)
 
 
+def unguided(attacks):
+    """The settings of attacks without the language model that a classifier was trained with."""
+    return {method: dataclasses.replace(attack, class_lm='') for method, attack in attacks.items()}
+
+
 # 2. Results ---------------------------------------------------------------------------------
 
 def accuracies(right):
@@ -86,8 +93,8 @@ def main(argv=None):
     epsilons = settings.parse_epsilons(flags.epsilon, robustness.ATTACKS)
     paths = {kind: folder.model_file(path) for kind, path in (
         ('own', flags.model), ('transferred', flags.source)) if path}
-    attacks = {kind: settings.resolve_attacks(
-        make_parser, argv, dict.fromkeys(robustness.ATTACKS, path), epsilons, flags.seed)
+    attacks = {kind: unguided(settings.resolve_attacks(
+        make_parser, argv, dict.fromkeys(robustness.ATTACKS, path), epsilons, flags.seed))
         for kind, path in paths.items()}
     corpus = settings.load_corpus(flags)
     victims = {kind: Victim.load(path, corpus, device) for kind, path in paths.items()}

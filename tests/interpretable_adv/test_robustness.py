@@ -1,6 +1,7 @@
 """Accuracy under attack: the command against attacks made one by one."""
 import csv
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -46,6 +47,19 @@ def run(corpus, models, tmp_path, *flags):
     with open(tmp_path / 'r.csv', newline='', encoding='utf-8') as stream:
         rows = list(csv.DictReader(stream))
     return json.loads((tmp_path / 'r.json').read_text()), rows
+
+
+def test_no_language_model_guides_an_attack(corpus, models, tmp_path):
+    """A classifier that was trained with one is attacked like the others."""
+    folder = tmp_path / 'guided'
+    folder.mkdir()
+    shutil.copy(models[0], folder / 'best.model')
+    args = {'method': 'spgd', 'class_lm': 'elsewhere/best.model', 'class_lm_weight': 0.5}
+    (folder / 'args.json').write_text(json.dumps(args))
+    plain, _ = run(corpus, models, tmp_path, '--n_samples', 5)
+    guided, _ = run(corpus, [str(folder / 'best.model'), models[1]], tmp_path, '--n_samples', 5)
+    for name in ('own', 'transferred', 'settings'):
+        assert guided[name] == plain[name]
 
 
 def test_it_is_right_where_the_classifier_is(corpus, models, tmp_path, capsys):
