@@ -256,6 +256,10 @@ def test_a_folder_in_use_ends_the_job_in_one_line(corpus, tmp_path):
         _, *flags = train_run(corpus, out, 'baseline', '--communicator', 'naive')
         job = start(2, '-m', 'interpretable_adv.train', *flags)
         _, errors = job.communicate(timeout=120)
+        for _ in range(100):  # for seconds there is a mark for the processes that are ended
+            if '.job-ends' not in os.listdir(out):
+                break
+            time.sleep(0.2)
         assert os.listdir(out) == ['.lock']
     assert job.returncode != 0
     lines = [line for line in errors.splitlines() if line.startswith('error:')]

@@ -274,11 +274,13 @@ def join(name, out, seed):
         try:
             yield team
         except BaseException as error:
-            _dismiss(helper)
             if team.size > 1:
+                _tell(helper, 'spoken')
                 _end_all(team, error)
             raise
-        _dismiss(helper)
+        if team.size > 1:
+            _tell(helper, 'well')
+            helper.wait()
 
 
 def device_number(gpu, team):
@@ -317,25 +319,27 @@ def _number_in_job():
 def _announce_death(team, out):
     """Starts a process that prints a line when this one dies silently.
 
-    When one dies, `mpiexec` kills the others; whoever makes the folder first speaks for all.
+    When one ends, `mpiexec` kills the others; whoever makes the folder first speaks for all. It is
+    there for the seconds in which the others die.
     """
     if team.size == 1:
         return None
-    marker = os.path.join(out, '.worker-died')
+    marker = os.path.join(out, '.job-ends')
     line = (f'error: worker {team.rank} of {team.size} has died, so the job is ending; the last '
             f'snapshot in {out} is intact: run the same command again with --resume')
-    script = ('exec 3>&2 2>/dev/null; '
-              'read word || { mkdir "$0" && { echo "$1" >&3; sleep 5; rmdir "$0"; }; }')
+    script = ('exec 3>&2 2>/dev/null; read word; [ "$word" = well ] && exit; mkdir "$0" || exit; '
+              'if [ "$word" = spoken ]; then echo; else echo "$1" >&3; fi; sleep 5; rmdir "$0"')
     return subprocess.Popen(['sh', '-c', script, marker, line], stdin=subprocess.PIPE,
-                            stdout=subprocess.DEVNULL, start_new_session=True)
+                            stdout=subprocess.PIPE, start_new_session=True)
 
 
-def _dismiss(helper):
-    if helper is not None:
-        with contextlib.suppress(BrokenPipeError):
-            helper.stdin.write(b'all is well\n')
-            helper.stdin.close()
-        helper.wait()
+def _tell(helper, word):
+    """Says how this process ends: `well`, or with a line of its own, `spoken`. Returns when the
+    helper has made the folder, or there is nothing to make."""
+    with contextlib.suppress(BrokenPipeError):
+        helper.stdin.write(f'{word}\n'.encode())
+        helper.stdin.close()
+    helper.stdout.readline()
 
 
 def _end_all(team, error):
