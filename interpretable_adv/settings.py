@@ -183,6 +183,8 @@ FLAGS: dict[str, dict[str, Any]] = {
     'random-seed': _number(SEED, 1234, 'seed'),
     'patience': _number(COUNT, 0, 'stop after N epochs in a row without a better validation (0: '
                         'never)', metavar='N'),
+    'test_epochs': _choice(('all', 'best'), 'all', 'test accuracy after all epochs, as upstream '
+                           'measures it, or only that of the best epoch, at the end'),
     'min_improvement': _number(share, 0.0, 'stop after an epoch that lowers the validation '
                                'perplexity by less than this share (0: never)', metavar='SHARE'),
     'valid_split': _choice(('dev', 'test'), 'test', 'what chooses the best epoch; upstream takes '
@@ -461,6 +463,9 @@ def resolve_attacks(make_parser: Callable[[], ArgumentParser], argv: Sequence[st
         flags = parser.parse_args(argv)
         flags.xi_var = (0.0 if method == 'none' or row.swaps
                         else epsilons.get(method, flags.xi_var))
+        if flags.xi_var is None:
+            raise UserError(f'the paper has no ε for the method {method}: give --epsilon '
+                            f'{method}=E')
         flags.class_lm = ((class_lms or {}).get(method) or run.get('class_lm') or ''
                           if row.guided else '')
         if row.needs_guide and not (flags.class_lm and flags.class_lm_weight):
@@ -482,7 +487,9 @@ def trained_attack(method: str, run: dict[str, Any], model: str) -> AttackSettin
     parser = ArgumentParser()
     add(parser, *ATTACK.values())
     _set_attack_defaults(parser, method, run, model)
-    return attack_settings(parser.parse_args([]))
+    flags = parser.parse_args([])
+    flags.xi_var = flags.xi_var or 0.0  # where the paper has no ε
+    return attack_settings(flags)
 
 
 def _set_attack_defaults(parser: ArgumentParser, method: str, run: dict[str, Any], model: str,
@@ -497,7 +504,7 @@ def _set_attack_defaults(parser: ArgumentParser, method: str, run: dict[str, Any
     """
     row = METHODS[method]
     if not upstream_defaults:
-        parser.set_defaults(xi_var=row.epsilon or 0.0, **{
+        parser.set_defaults(xi_var=row.epsilon, **{
             flag: paper.CLASSIFIER[flag] for flag in ATTACK.values() if flag in paper.CLASSIFIER})
         if run.get('method') in [name for name in (row.trained_by, row.control_of) if name]:
             set_run_defaults(parser, run, ['xi_var'], model)

@@ -23,9 +23,9 @@ STEP_VALUES = ('loss', 'loss_clean', 'loss_first', 'loss_adv', 'loss_vat_first',
                'words_kept', 'words_away', 'perturbation_norm', 'gradient_norm',
                'class_lm_gradient_norm')
 # What a resumed run may change: how long it is, and what it shows.
-FREE_SETTINGS = ('n_epoch', 'patience', 'out', 'data_dir', 'log_steps', 'snapshot_steps',
-                 'snapshot_minutes', 'progress', 'gpu', 'device', 'communicator', 'save_name',
-                 'eval', 'debug_mode', 'preset')
+FREE_SETTINGS = ('n_epoch', 'patience', 'test_epochs', 'out', 'data_dir', 'log_steps',
+                 'snapshot_steps', 'snapshot_minutes', 'progress', 'gpu', 'device', 'communicator',
+                 'save_name', 'eval', 'debug_mode', 'preset')
 UNFINISHED = ('use_rational', 'use_seq_labeling', 'use_bilstm')  # upstream has no code for them
 
 
@@ -39,8 +39,8 @@ def make_parser():
     add(group, 'out', help='folder for the results (default: models/ and --save_name)')
     settings.add_method_choice(group)
     group.add_argument('--resume', action='store_true', help='continue from the snapshot in --out')
-    add(group, 'preset', 'patience', 'snapshot_steps', 'snapshot_minutes', 'log_steps', 'progress',
-        'device', 'communicator')
+    add(group, 'preset', 'patience', 'test_epochs', 'snapshot_steps', 'snapshot_minutes',
+        'log_steps', 'progress', 'device', 'communicator')
     add(parser.add_argument_group('SPGD'), *settings.SPGD, 'use_spgd', 'spgd_directions',
         'update_nearest_batch')
     add(parser.add_argument_group('class-conditional language model'), *settings.CLASS_LM)
@@ -231,16 +231,22 @@ def unlabeled_reviews(flags, corpus):
 # 5. Evaluation --------------------------------------------------------------------------------
 
 class Accuracy(extension.Extension):
-    """Reports the accuracy in per cent on a split, e.g. as `dev/main/accuracy`."""
+    """Reports the accuracy in per cent on a split, e.g. as `dev/main/accuracy`.
+
+    Args:
+        reports: whether it does so, after every epoch.
+    """
 
     trigger = 1, 'epoch'
     priority = extension.PRIORITY_WRITER
 
-    def __init__(self, model, split, name, team):
+    def __init__(self, model, split, name, team, reports=True):
         self.model, self.split, self.name, self.team = model, split, name, team
+        self.reports = reports
 
     def __call__(self, trainer):
-        chainer.reporter.report({f'{self.name}/main/accuracy': self.measure()})
+        if self.reports:
+            chainer.reporter.report({f'{self.name}/main/accuracy': self.measure()})
 
     def measure(self):
         mine = self.team.part(np.arange(len(self.split.labels)))
@@ -297,7 +303,7 @@ def run(flags, team=distributed.ALONE):
 
     trainer.run(show_loop_exception_msg=False)
     if team.writes:
-        finish(flags, trainer, started)
+        finish(flags, corpus, device, trainer, started)
 
 
 def evaluated(corpus):
@@ -327,7 +333,8 @@ def build_trainer(flags, corpus, model, identity, team):
 
     trainer = training.Trainer(updater, done, flags.out)
     for name in evaluated(corpus):
-        trainer.extend(Accuracy(model, getattr(corpus, name), name, team))
+        trainer.extend(Accuracy(model, getattr(corpus, name), name, team,
+                                reports=name == 'dev' or flags.test_epochs == 'all'))
     trainer.extend(best)
     trainer.extend(extensions.StopWhenNotFinite())
     if team.writes:
@@ -345,7 +352,7 @@ def build_trainer(flags, corpus, model, identity, team):
     return trainer
 
 
-def finish(flags, trainer, started):
+def finish(flags, corpus, device, trainer, started):
     """Writes result.json and says where things are."""
     best, elapsed = trainer.get_extension('keep_best'), trainer.elapsed_time
     if best.epoch is None:
@@ -354,6 +361,8 @@ def finish(flags, trainer, started):
     row = next(row for row in trainer.get_extension('EpochLog').log
                if row['epoch'] == best.epoch)
     accuracies = {split: row.get(f'{split}/main/accuracy') for split in ('dev', 'test')}
+    if accuracies['test'] is None and 'test' in evaluated(corpus):
+        accuracies['test'] = test_accuracy(flags, corpus, device)
     write_json(os.path.join(flags.out, folder.RESULT), {
         'method': flags.method, 'seed': flags.random_seed, 'n_epoch': flags.n_epoch,
         'epochs_trained': trainer.updater.epoch,
@@ -366,6 +375,14 @@ def finish(flags, trainer, started):
                       if value is not None)
     print(f'best epoch {best.epoch}: {shown}, {duration(elapsed)}; '
           f'{os.path.join(flags.out, folder.MODEL)}')
+
+
+def test_accuracy(flags, corpus, device):
+    """That of the best model."""
+    path = os.path.join(flags.out, folder.MODEL)
+    model = nets.load_classifier(path, corpus.words, corpus.n_class)
+    model.to_device(device)
+    return Accuracy(model, corpus.test, 'test', distributed.ALONE).measure()
 
 
 def command():

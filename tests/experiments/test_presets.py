@@ -33,6 +33,7 @@ def test_paper_cpu_is_paper_but_for_the_named_lines():
         ('lm', 'epoch'): '5', ('lm', 'min_improvement'): '0.01', ('lm', 'eval_streams'): '32',
         ('lm', 'snapshot_minutes'): '15',
         ('train', 'n_epoch'): '6', ('train', 'patience'): '2', ('train', 'snapshot_minutes'): '15',
+        ('train', 'test_epochs'): 'best',
         ('baseline', 'n_epoch'): '12', ('baseline', 'patience'): '3',
         ('perplexity', 'n_samples'): '1000', ('sweep', 'n_samples'): '200'}
     assert ours.results == 'paper' and paper.results == 'paper' and paper['grid_search']

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from experiments import presets
-from interpretable_adv import analysis, attacks, data, methods, paper, train, updaters
+from interpretable_adv import analysis, attacks, data, methods, nets, paper, train, updaters
 from interpretable_adv.errors import UserError
 from interpretable_adv.evaluation import records, sweep
 from interpretable_adv.methods import METHODS, AttackSettings, Method
@@ -223,6 +223,22 @@ def test_a_new_method_has_records(run, new_methods, corpus, tmp_path):
             assert word['norm'] == pytest.approx(0.25 * EMB_DIM ** 0.5, rel=1e-5)
         for word, other in zip(half['words'], adv['words']):
             assert word['norm'] == pytest.approx(other['norm'] / 2, rel=1e-4)
+
+
+def test_a_new_method_asks_for_its_step_size(new_methods, corpus, tmp_path):
+    """Where its classifier was trained in another way, nothing says how large it is."""
+    np.random.seed(0)
+    path = tmp_path / 'best.model'
+    checkpoints.save_classifier(str(path), nets.Classifier(
+        data.load(str(corpus)).n_vocab, EMB_DIM, 10, 5))
+    flags = ['--model', str(path), '--data_dir', str(corpus), '--out', str(tmp_path / 'r.jsonl'),
+             '--methods', 'sign', '--limit', '3', '--nn_k', '4', '--lower', '0', '--ignore_unk',
+             '1']
+    with pytest.raises(UserError, match='--epsilon sign=E'):
+        analysis.main(flags)
+    analysis.main([*flags, '--epsilon', 'sign=2'])
+    (review, *_), _ = records.read_reviews(str(tmp_path / 'r.jsonl'))
+    assert review[0]['epsilon'] == 2
 
 
 @pytest.fixture(scope='module')

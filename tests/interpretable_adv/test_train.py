@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
-from interpretable_adv import data, methods, train
+from interpretable_adv import data, methods, nets, train
 from interpretable_adv.data.__main__ import main as data_command
 from interpretable_adv.errors import UserError
 from interpretable_adv.nn import kernels
@@ -513,6 +513,21 @@ def test_patience_ends_a_run_that_no_longer_improves(corpus, tmp_path):
     assert read(tmp_path / 'out' / 'result.json')['epochs_trained'] == 3
     train.main(tiny(corpus, tmp_path / 'out', 'baseline', *flags[:-1], '3', '--resume'))
     assert read(tmp_path / 'out' / 'result.json')['epochs_trained'] == 4
+
+
+def test_the_test_set_may_be_read_for_the_best_epoch_only(corpus, tmp_path):
+    flags = '--n_epoch', '5', '--alpha', '0.02'
+    train.main(tiny(corpus, tmp_path / 'all', 'baseline', *flags))
+    train.main(tiny(corpus, tmp_path / 'best', 'baseline', *flags, '--test_epochs', 'best'))
+    assert all('test/main/accuracy' in row for row in read(tmp_path / 'all' / 'log'))
+    assert not any('test/main/accuracy' in row for row in read(tmp_path / 'best' / 'log'))
+    results = [read(tmp_path / name / 'result.json') for name in ('all', 'best')]
+    loaded = load_corpus(train.parse(tiny(corpus, tmp_path / 'best', 'baseline')))
+    best = nets.load_classifier(str(tmp_path / 'best' / 'best.model'), loaded.words)
+    right = nets.predict(best, loaded.test.sequences).argmax(axis=1) == loaded.test.labels
+    assert results[1]['test_accuracy'] == 100 * right.sum() / len(right)
+    for name in ('digest', 'best_epoch', 'dev_accuracy', 'test_accuracy'):
+        assert results[0][name] == results[1][name]
 
 
 def test_a_result_tells_its_digest_and_its_arithmetic(corpus, tmp_path):
