@@ -64,6 +64,9 @@ def make_parser():
         help='folder of the corpus (DATA_DIR; default: experiments/data/DATASET)')
     add('--archive', default=os.environ.get('ARCHIVE'),
         help="IMDB's archive (ARCHIVE; default: download it)")
+    add('--only', metavar='JOBS',
+        help="run these jobs of the target and what they need, e.g. 'spgd_seed1 perplexity_seed1'; "
+             'prints no tables')
     add('--gpu', type=int, default=os.environ.get('GPU') or '-1', help='number of the GPU (GPU)')
     add('--dry_run', '--dry-run', action='store_true', help='print every command and run none')
     return parser
@@ -75,6 +78,8 @@ def main(argv=None):
     seeds = presets.parse_seeds(settings.seeds) if settings.seeds else None
     places = find_places(settings, preset)
     published = os.path.join('experiments', 'results', preset.results)
+    if settings.only and settings.target not in TARGETS:
+        raise UserError(f'--only goes with {", ".join(TARGETS)}, not with {settings.target}')
     if settings.target == 'collect':
         plan = make_plan('all', preset, places, seeds or preset.seeds)
         collect_results(plan, places, published)
@@ -95,10 +100,14 @@ def regenerate(settings, preset, places, seeds):
     if not plan:
         raise UserError(f'preset {preset.name} lists no σ to compare: give some, e.g. '
                         'sparsity.values="0 0.5 0.75"')
+    if settings.only:
+        plan = plans.only(plan, settings.only.split())
     if settings.dry_run:
         runner.dry_run(plan, places.run('jobs'))
         return
     runner.Runner(plan, places.run('jobs'), settings.jobs).run()
+    if settings.only:
+        return
     for make in table_makers:
         show(make(places.runs), places.run('tables'))
     if plans.figures in builders:

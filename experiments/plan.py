@@ -13,6 +13,7 @@
         tables/                          the paper's tables
 """
 import dataclasses
+import difflib
 import os
 
 from experiments import presets, results
@@ -387,13 +388,28 @@ def figures(preset, places, seeds):
 def merge(*plans):
     """Several plans as one, each job once and after those it needs."""
     jobs = {job.name: job for plan in plans for job in plan}
+    return _in_order(jobs, jobs)
+
+
+def only(plan, names):
+    """The jobs with these names, in this order, each after those it needs."""
+    jobs = {job.name: job for job in plan}
+    for name in names:
+        if name not in jobs:
+            nearest = difflib.get_close_matches(name, jobs, cutoff=0)
+            raise UserError(f'--only: no job {name!r}; the nearest are {", ".join(nearest)}')
+    return _in_order(jobs, names)
+
+
+def _in_order(jobs, names):
+    """Those of `jobs`, a dict, that are named or needed, each once and after those it needs."""
     ordered = {}
 
-    def add(job):
-        for name in job.needs:
-            add(jobs[name])
-        ordered.setdefault(job.name, job)
+    def add(name):
+        for other in jobs[name].needs:
+            add(other)
+        ordered.setdefault(name, jobs[name])
 
-    for job in jobs.values():
-        add(job)
+    for name in names:
+        add(name)
     return list(ordered.values())

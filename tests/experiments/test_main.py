@@ -29,13 +29,25 @@ def test_dry_run_of_the_papers_size(root, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_only_some_jobs_with_what_they_need(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    main(['all', '--preset', 'small', '--dry_run', '--runs', 'runs', '--data_dir', 'data',
+          '--only', 'predictions_spgd_seed2 figure1'])
+    *commands, last = capsys.readouterr().out.splitlines()
+    assert [line.split()[2] for line in commands] == [
+        'interpretable_adv.data', 'lm.pretrain', 'interpretable_adv.train',
+        'interpretable_adv.evaluate', 'figures.figure1']
+    assert last == '# 5 commands: 0 finished, 0 to resume, 5 to start'
+
+
 @pytest.mark.parametrize('arguments, message', [
     (['table9'], 'invalid choice'), (['table3', '--preset', 'huge'], 'preset'),
     (['table3', 'n_epoch=3'], 'section.flag=value'), (['table3', 'train.n_epochs=3'], 'n_epochs'),
     (['table3', '--seeds', 'one'], 'seeds'), (['table3', '--jobs', '0'], 'jobs'),
     (['table3', '--archive', 'nowhere.tar.gz'], 'no archive nowhere.tar.gz'),
     (['table3', '--data_dir', 'data', 'train.sparsity=2'], 'sparsity'), ([], 'target'),
-    (['sparsity'], 'lists no σ to compare')])
+    (['sparsity'], 'lists no σ to compare'), (['table3', '--only', 'spgd_seed7'], 'spgd_seed1'),
+    (['collect', '--only', 'spgd_seed1'], 'not with collect')])
 def test_mistakes_are_told(tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=message):
