@@ -41,7 +41,8 @@ def accuracies(root):
 
 
 def effects(root):
-    """What the paper's claims rest on: gains in accuracy, perplexity gaps, and their strength."""
+    """What the paper's claims rest on: gains in accuracy, perplexity gaps, and their strength; of
+    the sizes that have any of it."""
     columns = _columns(root)
     rows = [[f'accuracy: {METHODS[a].title} − {METHODS[b].title}',
              Number(paper.ACCURACY[a] - paper.ACCURACY[b], signed=True),
@@ -55,7 +56,11 @@ def effects(root):
     rows += [None, *([f'gap at {rate} % flipped: SPGD − AdvT-Text', MISSING, *(
         findings.equal_strength(folder, 'spgd', 'adv', rate) or MISSING
         for folder in columns.values())] for rate in ('10', '25'))]
-    return Table('effects', 'Effects', ['', 'paper', *columns], rows)
+    titles = ['', 'paper', *columns]
+    kept = [place for place in range(len(titles))
+            if place < 2 or any(row and row[place] != MISSING for row in rows)]
+    return Table('effects', 'Effects', [titles[place] for place in kept],
+                 [row and [row[place] for place in kept] for row in rows])
 
 
 def against_paper(root):

@@ -59,6 +59,12 @@ def test_one_seed_at_the_papers_size_has_intervals_over_reviews(root):
     assert found['accuracy: SPGD − AdvT-Text'][2] != MISSING
 
 
+def test_a_size_with_one_method_has_no_effects(root):
+    finished_runs.write_classifier(root / 'experiments/results/paper', 'baseline', 1, 89)
+    assert glance.effects(str(root)).columns == ['', 'paper', 'ours, `small`']
+    assert cells(glance.accuracies(str(root)))['Baseline'][1] == '89.00 (1)'
+
+
 def test_what_agrees_with_the_paper(root):
     folder = root / 'experiments' / 'results' / 'paper'
     assert glance.against_paper(str(root)).rows == []  # `small` has no part in it
