@@ -35,13 +35,25 @@ check() { start "$@"; finish "$1"; }
 skip() { skipped=$((skipped + 1)); echo "skipped $1: $2"; }
 
 # Emulated processors: Haswell has AVX2, Nehalem neither AVX nor FMA. They run beside the rest.
-emulate() {  # processor
-    local emulated=(env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONFAULTHANDLER=1
-        qemu-x86_64 -cpu "$1" .venv/bin/python -m)
-    "${emulated[@]}" pytest -q tests/interpretable_adv/nn/test_kernels.py -k nothing_behind &&
-        "${emulated[@]}" tests.same_bits --check
+emulated() {  # processor, Python's arguments
+    # Python names the signal that it dies on. Where it does not, qemu itself has died, which was seen
+    # once: that run is tried again and reported.
+    local try status
+    for try in 1 2 3; do
+        status=0
+        env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONFAULTHANDLER=1 \
+            qemu-x86_64 -cpu "$1" .venv/bin/python "${@:2}" || status=$?
+        [ "$status" -gt 128 ] && ! grep -q 'Fatal Python error' "$outputs/$1" || break
+        echo "        $1: qemu died on signal $((status - 128)), try $try" >&3
+    done
+    return "$status"
 }
-emulated=()
+emulate() {  # processor
+    emulated "$1" -m pytest -q tests/interpretable_adv/nn/test_kernels.py -k nothing_behind &&
+        emulated "$1" -m tests.same_bits --check
+}
+exec 3>&1
+processors=()
 if ! command -v qemu-x86_64 >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "Installing qemu-user ..."
     { apt-get update && apt-get install -y --no-install-recommends qemu-user; } \
@@ -54,7 +66,7 @@ for processor in Haswell Nehalem; do
         skip "$processor" "needs qemu-x86_64 (apt-get install qemu-user)"
     else
         start "$processor" emulate "$processor"
-        emulated+=("$processor")
+        processors+=("$processor")
     fi
 done
 
@@ -90,7 +102,7 @@ for version in 3.12 3.13; do
     [ "$part" = quick ] || check "suite with Python $version" bash "$copy/tests/run.sh" -m ''
 done
 
-for processor in ${emulated[@]+"${emulated[@]}"}; do finish "$processor"; done
+for processor in ${processors[@]+"${processors[@]}"}; do finish "$processor"; done
 
 if [ "$part" = whole ]; then
     check "ten clients of the live page for 30 s" env EXPLORE_SECONDS=30 \
