@@ -36,12 +36,13 @@ skip() { skipped=$((skipped + 1)); echo "skipped $1: $2"; }
 
 # Emulated processors: Haswell has AVX2, Nehalem neither AVX nor FMA. They run beside the rest.
 emulated() {  # processor, Python's arguments
-    # Python names the signal that it dies on. Where it does not, qemu itself has died, which was seen
-    # once: that run is tried again and reported.
+    # OPENBLAS_CORETYPE, where it is set, is for the real processor. Python names the signal that it
+    # dies on. Where it does not, qemu itself has died, which was seen once: that run is tried again
+    # and reported.
     local try status
     for try in 1 2 3; do
         status=0
-        env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONFAULTHANDLER=1 \
+        env -u OPENBLAS_CORETYPE OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONFAULTHANDLER=1 \
             qemu-x86_64 -cpu "$1" .venv/bin/python "${@:2}" || status=$?
         [ "$status" -gt 128 ] && ! grep -q 'Fatal Python error' "$outputs/$1" || break
         echo "        $1: qemu died on signal $((status - 128)), try $try" >&3
