@@ -43,7 +43,8 @@ class Job:
         trains: its kind of training, 'lm' or 'classifier': such a run keeps its own args.json, can
             be resumed, and is never overwritten. None: cheap to run again.
         epochs: of a training.
-        trials: folder of runs; one with this training's settings but fewer epochs is its beginning.
+        trials: folder of runs; one of them, or of its grid search, that has this training's settings
+            but fewer epochs is its beginning.
         weight: expected time, in an arbitrary unit.
         stdout: file in `folder` that receives what the command prints.
     """
@@ -154,10 +155,10 @@ def classifier_settings(preset, method, seed):
 def classifier_job(preset, places, method, seed, name=None, folder=None):
     """Trains one classifier; all but `baseline` start from the language model.
 
-    A run of the tables continues the grid search's run with the same settings.
+    A run of the tables continues a shorter one with the same settings.
     """
     name = name or run_name(method, seed)
-    trials = '' if folder else places.run('grid_search')
+    trials = '' if folder else places.runs
     folder = folder or places.run(name)
     lm = run_name('lm', preset.lm_seed)
     row = METHODS[method]

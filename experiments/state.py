@@ -1,5 +1,6 @@
 """How far a job is: to be done, to be resumed, finished, or finished with other settings."""
 import dataclasses
+import glob
 import hashlib
 import json
 import os
@@ -188,12 +189,12 @@ def _look_at_training(job, plan, record):
 
 
 def job_in_trial(job, plan, jobs_folder):
-    """The job as if it were run in the folder of a trial that it can begin with, or None."""
-    if os.path.exists(job.folder) or not os.path.isdir(job.trials):
+    """The job as if it were the shorter run that it can begin with, or None."""
+    if os.path.exists(job.folder) or not job.trials:
         return None
-    group = os.path.basename(job.trials)
-    for name in sorted(os.listdir(job.trials)):
-        there = dataclasses.replace(job, name=f'{group}_{name}',
+    for name in sorted(name for pattern in ('*', 'grid_search/*')
+                       for name in glob.glob(pattern, root_dir=job.trials)):
+        there = dataclasses.replace(job, name=name.replace(os.sep, '_'),
                                     folder=os.path.join(job.trials, name))
         if _has_outputs(there) and look(there, plan, jobs_folder).kind in (RESUME, DONE):
             return there

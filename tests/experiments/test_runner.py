@@ -161,7 +161,7 @@ def test_a_trial_with_the_same_settings_is_the_beginning_of_a_run(place):
               for name, size in (('small', 1), ('large', 2))]
     run(place, [lm, *trials])
     wanted = [lm, *(dataclasses.replace(training(place, name, epochs, size, needs=('lm',)),
-                                        trials=str(place / 'runs/grid_search'))
+                                        trials=str(place / 'runs'))
                     for name, epochs, size in [('adv', 4, 2), ('iadv', 4, 3), ('spgd', 2, 1)])]
     assert kinds(place, wanted) == {'lm': state.DONE, 'adv': state.RESUME, 'iadv': state.NEW,
                                     'spgd': state.RESUME}
@@ -178,6 +178,13 @@ def test_a_trial_with_the_same_settings_is_the_beginning_of_a_run(place):
     shutil.rmtree(place / 'runs/adv')
     run(place, wanted)
     assert calls(place)[-1] == 'adv'
+
+    longer = dataclasses.replace(training(place, 'longer', 6, 2, needs=('lm',)),
+                                 trials=str(place / 'runs'))
+    run(place, [lm, longer])
+    assert calls(place)[-1] == 'longer resumed'
+    assert json.loads((place / 'jobs/longer.json').read_text())['commands'][0] == json.loads(
+        (place / 'jobs/adv.json').read_text())['commands'][0]
 
 
 def test_killed_while_epochs_are_added_it_goes_on(place):
