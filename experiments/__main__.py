@@ -133,12 +133,15 @@ def search_grid(settings, preset, places, seeds):
     before = [plans.data_job(preset, places), plans.lm_job(preset, places, preset.lm_seed),
               *plans.guides_of(preset, places)]
 
+    def with_needs(jobs):
+        return plans.only(plans.merge(before, jobs), [job.name for job in jobs])
+
     def run(jobs):
-        runner.Runner(plans.merge(before, jobs), places.run('jobs'), settings.jobs).run()
+        runner.Runner(with_needs(jobs), places.run('jobs'), settings.jobs).run()
 
     search = grid_search.Search(preset, places, seeds, run)
     if settings.dry_run:
-        runner.dry_run(plans.merge(before, search.first_jobs()), places.run('jobs'))
+        runner.dry_run(with_needs(search.first_jobs()), places.run('jobs'))
         return
     search.search()
     pictures = grid_search.write_results(search, places.run('grid_search'))

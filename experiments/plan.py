@@ -43,8 +43,8 @@ class Job:
         trains: its kind of training, 'lm' or 'classifier': such a run keeps its own args.json, can
             be resumed, and is never overwritten. None: cheap to run again.
         epochs: of a training.
-        trials: folder of runs; one of them, or of its grid search, that has this training's settings
-            but fewer epochs is its beginning.
+        trials: folder of runs; one there or in its grid search with this training's settings but
+            fewer epochs is its beginning.
         weight: expected time, in an arbitrary unit.
         stdout: file in `folder` that receives what the command prints.
     """
