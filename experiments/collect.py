@@ -74,11 +74,15 @@ def collect(runs, data_dir, target):
 
 
 def _finished(runs):
-    """Folders of trainings that have a result, and of measurements."""
+    """Folders of trainings that have a result, and of measurements. A classifier of the tables
+    counts when its predictions are there too."""
     names = ('*/result.json', 'grid_search/*/result.json', '*/perplexity.json', '*/robustness.json',
              'table2/table2.json', 'grid_search/grid_search.json')
-    return sorted({os.path.dirname(path) for pattern in names
-                   for path in glob.glob(os.path.join(glob.escape(runs), pattern))})
+    folders = sorted({os.path.dirname(path) for pattern in names
+                      for path in glob.glob(os.path.join(glob.escape(runs), pattern))})
+    return [folder for folder in folders if os.path.dirname(folder) != os.path.normpath(runs)
+            or 'dev_accuracy' not in (state.read_json(os.path.join(folder, 'result.json')) or {})
+            or os.path.exists(os.path.join(folder, 'predictions.csv'))]
 
 
 def _places_at_the_time(finished):

@@ -64,10 +64,12 @@ def effects(root):
 
 
 def against_paper(root):
-    """Ours at the paper's size: which numbers differ from the paper's by more than chance allows.
+    """Ours at the paper's size: which numbers differ from the paper's by more than the sample of
+    reviews explains.
 
     An accuracy may be off by two standard errors, those of a share of the test reviews; a gap
-    agrees where its interval over reviews contains the paper's.
+    is within where its interval over reviews contains the paper's. Neither knows how much one
+    training differs from another.
     """
     folder = os.path.join(root, 'experiments', 'results', 'paper')
     runs, rows = results.find(folder), []
@@ -88,11 +90,11 @@ def against_paper(root):
                              Number(ours, signed=True), Number(ours - theirs, signed=True),
                              interval(bounds), _yes(bounds[0] <= theirs <= bounds[1])])
     return Table('against_paper', "The paper's size: ours against the paper's", [
-        '', 'paper', 'ours', 'difference', 'margin', 'agrees'], rows)
+        '', 'paper', 'ours', 'difference', 'margin', 'within'], rows)
 
 
-def _yes(agrees):
-    return 'yes' if agrees else 'no'
+def _yes(within):
+    return 'yes' if within else 'no'
 
 
 def _columns(root):

@@ -176,7 +176,7 @@ def table(folder):
     notes = ['One parameter at a time, from a start in the direction in which dev accuracy rises, '
              'or all values where the preset says so; test accuracy is not used for the choice.']
     if ends:
-        notes.append('Kept at the end of its list; a value beyond it may be better: '
+        notes.append('Kept at the end of its list, beyond which this search did not look: '
                      f'{", ".join(ends)}.')
     return Table('grid_search', 'Elided grid search: dev accuracy (%)', [
         'Parameter', 'value', 'mean ± sd (n)', 'best', 'with', ''], rows, notes)

@@ -18,8 +18,9 @@ PAIRS = (('pretrained', 'baseline'), ('adv', 'pretrained'), ('iadv', 'pretrained
 
 # Settings that say where a run is and not what it is, or that follow from others.
 UNREMARKABLE = {*train.FREE_SETTINGS, 'resume', 'random_seed', 'pretrained_model', 'vocab_sha256',
-                'method', 'class_lm'} - {'n_epoch'}
-UNREMARKABLE_LM = {*pretrain.FREE_SETTINGS, 'resume', 'random_seed', 'vocab_sha256'} - {'epoch'}
+                'method', 'class_lm'} - {'n_epoch', 'patience'}
+UNREMARKABLE_LM = {*pretrain.FREE_SETTINGS, 'resume', 'random_seed',
+                   'vocab_sha256'} - {'epoch', 'patience', 'min_improvement'}
 OF_ATTACKS = {*settings.ATTACK.values(), 'update_nearest_batch'}
 # How a note names an attack's settings.
 SYMBOLS = {'xi_var': 'ε', 'nn_k': 'K', 'sparsity': 'σ', 'spgd_iters': 'M'}
@@ -83,8 +84,10 @@ def table1(folder):
         f'that method, the controls on AdvT\'s{_hosts(first)}. Where the notes name no other '
         'setting, it is attacked the way it was trained.']
     if any(METHODS[row['method']].swaps for row in first['rows']):
-        notes.append('HotFlip swaps words. Perplexity and gap then read the swapped words and '
-                     'predict the original ones; nearest gap is that of its text.')
+        notes.append('HotFlip swaps words. Its perturbation is the difference of the '
+                     "classifier's vectors of both words; nearest gap is that of its text.")
+    if len(measured) > 1:
+        notes.append('All columns but mean ± sd are of one seed, that of the run in Table 3.')
     if has_intervals:
         notes.append('95 % (reviews): interval of the gap to its left, by a bootstrap over the '
                      'reviews.')
@@ -219,6 +222,12 @@ def equal_strength(folder):
         n_reviews = first['n_reviews']
         notes += [f'{victims.capitalize()}: {note}' for note in _training_notes(
             runs, first, ('spgd_directions', 'class_lm', 'xi_var'))]
+        if victims == 'own classifiers':
+            trained = ', '.join(
+                f'{METHODS[method].title} {_plain(runs[method][0].settings["xi_var"])}'
+                for method in by_seed[0] if method in runs)
+            notes.append(f'The own classifiers also differ in the ε of their training ({trained}), '
+                         'so their rows compare methods, not attacks.')
         if rows:
             rows.append(None)
         for method, at_rate in by_seed[0].items():
@@ -529,7 +538,8 @@ def corpus_notes(folder):
 
 def run_notes(runs):
     """Settings of classifiers that differ from preset `paper`, those of all methods first."""
-    differences = {method: deviations(runs[method][0]) for method in runs}
+    differences = {method: deviations(runs[method][0]) + _stopped_early(runs[method])
+                   for method in runs}
     shared = [entry for entry in next(iter(differences.values()))
               if all(entry in other for other in differences.values())]
     notes = []
@@ -540,6 +550,14 @@ def run_notes(runs):
         if own:
             notes.append(f'{classifier_title(method)}: {", ".join(own)}.')
     return notes
+
+
+def _stopped_early(runs):
+    """A text, in a list, with the epochs that were trained where `patience` ended a run."""
+    trained = sorted({run.result.get('epochs_trained', run.result['n_epoch']) for run in runs})
+    if trained[0] == runs[0].result['n_epoch']:
+        return []
+    return [f'stopped after {" to ".join(map(str, dict.fromkeys([trained[0], trained[-1]])))}']
 
 
 def deviations(run):
@@ -558,6 +576,8 @@ def lm_notes(folder):
     result, ours = found
     theirs = vars(pretrain.parse(['--preset', 'paper']))
     entries = _deviations({**ours, 'epoch': result['epoch']}, theirs, UNREMARKABLE_LM)
+    if result.get('epochs_trained', result['epoch']) < result['epoch']:
+        entries.append(f'stopped after {result["epochs_trained"]}')
     text = (f'Language model: test perplexity {result["test_perplexity"]:.2f} (paper: '
             f'{paper.LM_PERPLEXITY})')
     return [f'{text}; {", ".join(entries)}.' if entries else f'{text}.']

@@ -53,7 +53,11 @@ class Run:
     def correct(self):
         """Boolean `(test reviews,)`."""
         labels, predictions = self.predictions
-        return labels == predictions
+        right = labels == predictions
+        if right.sum() != round(self.test / 100 * len(right)):
+            raise UserError(f'{self.folder}: predictions.csv is not of the model whose accuracy '
+                            f'result.json has; {_AGAIN}')
+        return right
 
 
 _PREDICTION = re.compile(r'\d{1,9}')

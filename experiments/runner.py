@@ -190,7 +190,8 @@ class Runner:
             return
         temporary = job.folder + '.partial'
         shutil.rmtree(temporary, ignore_errors=True)
-        shutil.copytree(trial.folder, temporary)
+        shutil.copytree(trial.folder, temporary,
+                        ignore=shutil.ignore_patterns('predictions.csv'))
         record = state.read_json(state.record_path(self.jobs_folder, trial), 'job')
         write_json(state.record_path(self.jobs_folder, job), record or {})
         os.replace(temporary, job.folder)

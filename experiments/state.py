@@ -196,7 +196,10 @@ def job_in_trial(job, plan, jobs_folder):
                        for name in glob.glob(pattern, root_dir=job.trials)):
         there = dataclasses.replace(job, name=name.replace(os.sep, '_'),
                                     folder=os.path.join(job.trials, name))
-        if _has_outputs(there) and look(there, plan, jobs_folder).kind in (RESUME, DONE):
+        record = read_json(record_path(jobs_folder, there), 'job') or {}
+        # Only the inputs tell a baseline from a classifier that starts from a language model.
+        if (set(record.get('inputs', ())) == set(job.needs) and _has_outputs(there)
+                and look(there, plan, jobs_folder).kind in (RESUME, DONE)):
             return there
     return None
 

@@ -108,8 +108,8 @@ def markdown(found):
              f'{processor()}, {kernels.describe()}. `--preset paper` (256/1024) on real IMDB, each '
              'kind of training in a process of its own, profiler included. A step has 32 reviews, '
              f'or 20 windows of 35 words. An evaluation reads {EVALUATED} test reviews. '
-             "SPGD's and iAdvT's steps include the search for neighbours; SPGD's are those between "
-             'two refreshes.', '',
+             "SPGD's and iAdvT's steps include the search for neighbours; SPGD's are one interval "
+             'of 50 steps with one search.', '',
              '| | steps measured | step, median | step, mean | neighbours, per step | hours per '
              'epoch | evaluation | snapshot | peak memory | products, kernels, random numbers | '
              'largest of the rest |', '|---|' + '---:|' * 9 + '---|']

@@ -16,8 +16,9 @@ def write_json(path, value):
     path.write_text(json.dumps(value), encoding='utf-8')
 
 
-def write_classifier(folder, method, seed, test, dev=None, flags=(), n_test=N_TEST, name=None):
-    """A run whose saved predictions have exactly the accuracy `test` (in per cent)."""
+def write_classifier(folder, method, seed, test, dev=None, flags=(), n_test=N_TEST, name=None,
+                     predicted=None):
+    """A run whose saved predictions have exactly the accuracy `test` (in per cent), or another."""
     run = folder / f'{name or method}_seed{seed}'
     kind = METHODS[method].trained_by
     flags = vars(train.parse([
@@ -29,7 +30,8 @@ def write_classifier(folder, method, seed, test, dev=None, flags=(), n_test=N_TE
         'dev_accuracy': test if dev is None else dev, 'test_accuracy': test})
     write_json(run / 'log', [{'epoch': 1}])
     labels = np.arange(n_test) % 2
-    right = np.random.RandomState(seed).permutation(n_test) < round(n_test * test / 100)
+    right = np.random.RandomState(seed).permutation(n_test) < round(
+        n_test * (test if predicted is None else predicted) / 100)
     with open(run / 'predictions.csv', 'w', encoding='utf-8', newline='') as stream:
         writer = csv.writer(stream)
         writer.writerow(['index', 'label', 'prediction', 'logit_0', 'logit_1'])

@@ -164,6 +164,21 @@ def test_effects():
     assert str(certain) == '−1.00 [−2.00, −0.50] (3)'
 
 
+def test_an_effect_over_reviews_also_has_an_interval_over_seeds():
+    reviews = np.ones(400)
+    reviews[:80] = -1  # a mean of 0.6 and an interval well above 0
+    alike = findings.over_reviews([reviews, np.roll(reviews, 7), np.append(reviews[1:], 1)])
+    assert alike.low > 0 and alike.answer(1) == 'yes' and alike.answer(-1) == 'no, the opposite'
+    spread = findings.over_reviews([reviews, 0.05 * reviews])
+    assert spread.among_seeds.mean == pytest.approx(spread.mean) == 31.5
+    half = 12.706 * (60 - 3) / 2  # two seeds: the deviation is their difference / √2
+    assert spread.among_seeds.high - spread.mean == pytest.approx(half)
+    assert spread.low > 0 and spread.answer(1) == 'yes, for these seeds'
+    assert str(spread).endswith(
+        f'(2, reviews), [−{half - 31.5:.2f}, +{half + 31.5:.2f}] over seeds')
+    assert findings.over_reviews([reviews]).among_seeds is None
+
+
 def test_findings_are_those_of_the_files(folder, tmp_path):
     target = tmp_path / 'project' / 'experiments' / 'results' / 'small'
     collect.collect(str(folder), str(tmp_path / 'corpus'), str(target))

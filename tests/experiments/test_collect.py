@@ -6,6 +6,7 @@ import pytest
 
 from experiments import collect, paper_tables, results, tables
 from interpretable_adv.errors import UserError
+from tests.experiments import finished_runs
 
 
 @pytest.fixture
@@ -37,6 +38,15 @@ def test_models_and_unfinished_runs_stay_behind(collected):
     assert not (collected / 'vat_seed1').exists()
     assert sorted(path.name for path in (collected / 'adv_seed1').iterdir()) == [
         'args.json', 'log', 'predictions.csv.gz', 'result.json']
+
+
+def test_a_classifier_counts_when_its_predictions_are_there(tmp_path):
+    runs, target = tmp_path / 'runs', tmp_path / 'results'
+    finished_runs.write_lm(runs)
+    (finished_runs.write_classifier(runs, 'adv', 1, 93) / 'predictions.csv').unlink()
+    finished_runs.write_classifier(runs, 'spgd', 1, 93)
+    assert collect.collect(str(runs), str(tmp_path / 'corpus'), str(target)) == [
+        'lm_seed1', 'spgd_seed1']
 
 
 def test_plots_are_kept_but_no_picture_of_a_review(collected):

@@ -102,7 +102,7 @@ def test_the_table_says_what_was_kept_at_the_end_of_a_list(tmp_path):
     assert [row and row[1] for row in table.rows] == [  # ascending, whatever was tried first
         '0.5', '1', '2', '5', None, '1', '2.5', '5', None, '0.5', '0.75', '0.9']
     assert table.notes[1:] == [
-        'Kept at the end of its list; a value beyond it may be better: spgd xi_var 5, '
+        'Kept at the end of its list, beyond which this search did not look: spgd xi_var 5, '
         'spgd sparsity 0.9.']
 
 

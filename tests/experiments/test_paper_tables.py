@@ -114,8 +114,8 @@ def test_no_runs_is_one_line(tmp_path):
 
 def test_significance_of_known_predictions(tmp_path):
     """In 400 reviews, SPGD gets 20 right that `pretrained` does not, and 4 the other way."""
-    for method in ('pretrained', 'spgd'):
-        finished_runs.write_classifier(tmp_path, method, 1, 100)
+    for method, accuracy in (('pretrained', 95), ('spgd', 99)):
+        finished_runs.write_classifier(tmp_path, method, 1, accuracy, predicted=100)
     _spoil(tmp_path / 'pretrained_seed1', range(20))
     _spoil(tmp_path / 'spgd_seed1', range(100, 104))
     table = paper_tables.significance_table(str(tmp_path))
@@ -125,6 +125,15 @@ def test_significance_of_known_predictions(tmp_path):
     assert texts[3:5] == ['20', '4'] and texts[5] == '0.0015'
     low, high = map(float, re.findall(r'[-+][\d.]+', texts[2].replace('−', '-')))
     assert 1.0 < low < 4.0 < high < 7.0
+
+
+def test_predictions_of_another_model_are_refused(tmp_path):
+    run = finished_runs.write_classifier(tmp_path, 'spgd', 1, 93)
+    finished_runs.write_classifier(tmp_path, 'adv', 1, 92)
+    assert paper_tables.significance_table(str(tmp_path)) is not None
+    _spoil(run, [0])
+    with pytest.raises(UserError, match='spgd_seed1: predictions.csv is not of the model'):
+        paper_tables.significance_table(str(tmp_path))
 
 
 def _spoil(run, indices):

@@ -36,7 +36,7 @@ def test_paper_cpu_is_paper_but_for_the_named_lines():
         ('train', 'test_epochs'): 'best',
         ('baseline', 'n_epoch'): '12', ('baseline', 'patience'): '3',
         ('perplexity', 'n_samples'): '1000', ('sweep', 'n_samples'): '200'}
-    assert ours.results == 'paper' and paper.results == 'paper' and paper['grid_search']
+    assert ours.results == 'paper' and paper.results == 'paper_full' and paper['grid_search']
 
 
 @pytest.mark.parametrize('method, expected', [

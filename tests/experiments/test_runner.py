@@ -179,10 +179,17 @@ def test_a_trial_with_the_same_settings_is_the_beginning_of_a_run(place):
     run(place, wanted)
     assert calls(place)[-1] == 'adv'
 
+    # Without the language model it would be another run, with the same settings.
+    other = dataclasses.replace(training(place, 'other', 6, 2), trials=str(place / 'runs'))
+    run(place, [other])
+    assert calls(place)[-1] == 'other'
+
     longer = dataclasses.replace(training(place, 'longer', 6, 2, needs=('lm',)),
                                  trials=str(place / 'runs'))
+    (place / 'runs/adv/predictions.csv').write_text('of the shorter run')
     run(place, [lm, longer])
     assert calls(place)[-1] == 'longer resumed'
+    assert not (place / 'runs/longer/predictions.csv').exists()
     assert json.loads((place / 'jobs/longer.json').read_text())['commands'][0] == json.loads(
         (place / 'jobs/adv.json').read_text())['commands'][0]
 

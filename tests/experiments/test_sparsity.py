@@ -74,7 +74,7 @@ def test_the_finding(folder):
              findings.sparsity(str(folder))}
     assert found == {
         'σ = 0.75 − σ = 0, test accuracy (points)': 'yes',
-        'σ = 0.75 − σ = 0.5, test accuracy (points)': 'yes',
+        'σ = 0.75 − σ = 0.5, test accuracy (points)': 'yes, for these seeds',  # +2 and +3
         'σ = 0.9 − σ = 0.75, test accuracy (points)': 'no difference'}
     effect = findings.sparsity(str(folder))[0][1]
     assert effect.n == 2 and np.isclose(effect.mean, 3)
