@@ -3,24 +3,22 @@
 Every number is read from committed result files. An effect whose interval contains 0 is reported as
 no difference, whatever its sign.
 """
-import dataclasses
-import math
+import collections
 import os
 import statistics
 import textwrap
 
-import numpy as np
-
-from experiments import paper_tables, results, significance
-from experiments.tables import Number, Table, interval, markdown
+from experiments import paper_tables, results
+from experiments.effects import Effect, Incomparable, over_both, over_reviews, over_seeds
+from experiments.tables import MISSING, Number, Table, markdown
 from interpretable_adv import paper
 
 PRESETS = {'paper': "the paper's size", 'small': '`small`', 'toy': '`toy`'}
-# 97.5 % quantiles of Student's t for 1, 2, … degrees of freedom; beyond that the normal's.
-STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-           2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-           2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042)
 RATES = ('10', '25', '50')
+FLIPPED = '% flipped'
+# What an answer counts as; the second one if it holds for the seeds that were measured only.
+KINDS = ('yes', 'uncertain for other seeds', 'the opposite', 'no difference', 'open',
+         'no interval')
 INTRODUCTION = '''# Findings
 
 What the experiments say about the paper's claims, and about questions that it leaves open. This
@@ -31,121 +29,59 @@ An effect is the mean over seeds with a 95 % interval: over seeds by Student's t
 *reviews*, over reviews with the seeds taken as given; then a second interval is over seeds. An
 interval that contains 0 is reported as no difference; if only that over seeds does, the answer is
 *for these seeds*, and other seeds may give another one. Seeds that all have the same value give no
-interval. `toy` is a made-up corpus whose numbers say nothing about film reviews; it is shown where
-nothing else has been measured yet. At equal strength, seeds that do not reach the share of flipped
-predictions are left out.
+interval. A comparison at equal strength is *open* where, on some seed, an attack never flips that
+share of the predictions. Of 95 % intervals one in twenty misses the truth, so a single answer among
+many proves little. `toy` is a made-up corpus whose numbers say nothing about film reviews; it is
+shown where nothing else has been measured yet.
 '''
 
 
-@dataclasses.dataclass(frozen=True)
-class Effect:
-    """A difference and its interval.
-
-    Attributes:
-        n: number of seeds.
-        by: what the interval is over, 'seeds' or 'reviews'.
-        among_seeds: of an effect over reviews, the one over seeds, if there are several.
-    """
-    mean: float
-    low: float
-    high: float
-    n: int
-    by: str = 'seeds'
-    among_seeds: 'Effect | None' = None
-
-    @property
-    def has_interval(self):
-        """A few seeds may agree by chance, which bounds nothing."""
-        return self.by == 'reviews' or self.low < self.high
-
-    def __str__(self):
-        shown = str(Number(self.mean, 2, True))
-        if self.has_interval:
-            shown += f' {interval((self.low, self.high))}'
-        shown += f' ({self.n}{", reviews" if self.by == "reviews" else ""})'
-        if self.among_seeds and self.among_seeds.has_interval:
-            shown += f', {interval((self.among_seeds.low, self.among_seeds.high))} over seeds'
-        return shown
-
-    def answer(self, expected):
-        """Whether the sign is the expected one, −1 or +1."""
-        if not self.has_interval:
-            return 'no interval'
-        if self.low <= 0 <= self.high:
-            return 'no difference'
-        answer = 'yes' if self.mean * expected > 0 else 'no, the opposite'
-        if self.among_seeds and self.among_seeds.answer(expected) == 'no difference':
-            answer += ', for these seeds'
-        return answer
-
-
-def over_seeds(values):
-    """The effect of a difference known for each seed; None for fewer than two seeds."""
-    values = [value for value in values if value is not None]
-    n = len(values)
-    if n < 2:
-        return None
-    mean, deviation = statistics.fmean(values), statistics.stdev(values)
-    quantile = STUDENT[n - 2] if n - 2 < len(STUDENT) else 1.96
-    half = quantile * deviation / math.sqrt(n)
-    return Effect(mean, mean - half, mean + half, n)
-
-
-def over_reviews(differences):
-    """The effect of differences `(seeds, reviews)`, in per cent of the reviews."""
-    if not len(differences):
-        return None
-    mean = 100 * np.mean(differences, axis=0)
-    return Effect(float(mean.mean()), *significance.paired_bootstrap(mean), len(differences),
-                  'reviews', over_seeds((100 * np.mean(differences, axis=1)).tolist()))
-
-
-# Measurements: each returns [(what, Effect or None, expected sign)] ----------------------------
+# Measurements: each returns [(what, Effect, Incomparable or None, expected sign)] ---------------
 
 def table1_gap(folder, a, b, reading='continuous', score='gap'):
     """The difference of a score of Table 1 between the rows of two methods."""
-    measured = list(paper_tables.perplexities(folder, 'perplexity').values())
-    values = []
-    for content in measured:
-        rows = {row['method']: row['scores'][reading].get(score) for row in content['rows']}
-        if rows.get(a) is not None and rows.get(b) is not None:
-            values.append(rows[a] - rows[b])
-    return over_seeds(values) or over_reviews_of_one_seed(
-        [content.get('spgd_minus', {}).get(reading, {}).get(score, {}) for content in measured],
-        a, b)
+    found = []
+    for content in paper_tables.perplexities(folder, 'perplexity').values():
+        values = {row['method']: row['scores'][reading][score] for row in content['rows']
+                  if row['scores'][reading].get(score) is not None}
+        found.append((values, content.get('spgd_minus', {}).get(reading, {}).get(score, {})))
+    return _difference(found, a, b)
 
 
 def equal_strength(folder, a, b, rate, score='gap', reading='continuous'):
     """The same at equal strength, all attacks on one classifier."""
-    measured = list(paper_tables.perplexities(folder, 'perplexity_common_sweep').values())
-    values = []
-    for content in measured:
-        if score == 'gap':
-            found = content.get('gap_at_flip_rate', {}).get(reading, {})
-        else:
-            found = content.get('judged_at_flip_rate', {}).get(reading, {}).get(score, {})
-        ours, theirs = found.get(a, {}).get(rate), found.get(b, {}).get(rate)
-        if ours is not None and theirs is not None:
-            values.append(ours - theirs)
-    return over_seeds(values) or over_reviews_of_one_seed(
-        [content.get('spgd_minus_at_flip_rate', {}).get(reading, {}).get(score, {}).get(rate, {})
-         for content in measured], a, b)
+    found = []
+    for content in paper_tables.perplexities(folder, 'perplexity_common_sweep').values():
+        by_method = (content.get('gap_at_flip_rate', {}).get(reading, {}) if score == 'gap' else
+                     content.get('judged_at_flip_rate', {}).get(reading, {}).get(score, {}))
+        values = {method: at_rate.get(rate) for method, at_rate in by_method.items()}
+        found.append((values, content.get('spgd_minus_at_flip_rate', {}).get(reading, {}).get(
+            score, {}).get(rate, {})))
+    return _difference(found, a, b)
 
 
-def over_reviews_of_one_seed(differences, a, b):
-    """The effect where a single seed was measured: what `lm.perplexity` says of SPGD and another.
+def _difference(found, a, b):
+    """The effect of a's value minus b's; None where a seed at most has both measured.
 
     Args:
-        differences: of each seed, SPGD's score minus that of every other method.
+        found: of each seed the values of all methods, and what `lm.perplexity` says of the
+            difference between SPGD's and every other one.
     """
-    if len(differences) != 1 or 'spgd' not in (a, b):
-        return None
-    sign, other = (1, b) if a == 'spgd' else (-1, a)
-    found = differences[0].get(other)
-    if found is None or found['interval'] is None:
-        return None
-    low, high = sorted(sign * bound for bound in found['interval'])
-    return Effect(sign * found['difference'], low, high, 1, 'reviews')
+    measured = [(values[a], values[b], _interval(differences, a, b))
+                for values, differences in found if a in values and b in values]
+    known = [entry for entry in measured if None not in entry[:2]]
+    if len(known) < len(measured):
+        return Incomparable(len(known), len(measured))
+    return over_both([ours - theirs for ours, theirs, _ in known],
+                     [bounds for _, _, bounds in known])
+
+
+def _interval(differences, a, b):
+    """The interval of a's value minus b's, where one of them is SPGD."""
+    if a == 'spgd':
+        return differences.get(b, {}).get('interval')
+    bounds = differences.get(a, {}).get('interval') if b == 'spgd' else None
+    return bounds and [-bounds[1], -bounds[0]]
 
 
 def accuracy(folder, a, b):
@@ -166,9 +102,11 @@ def under_attack(folder, a, b, column):
 
 
 def likelihood(folder):
-    return [("SPGD − AdvT, perplexity gap at Table 1's ε", table1_gap(folder, 'spgd', 'adv'), -1),
-            *((f'SPGD − AdvT, perplexity gap at {rate} % flipped',
-               equal_strength(folder, 'spgd', 'adv', rate), -1) for rate in RATES)]
+    return [row for title, a, b in (('SPGD − AdvT', 'spgd', 'adv'),
+                                    ('SPGD − iAdvT', 'spgd', 'iadv'))
+            for row in ((f"{title}, perplexity gap at Table 1's ε", table1_gap(folder, a, b), -1),
+                        *((f'{title}, perplexity gap at {rate} % flipped',
+                           equal_strength(folder, a, b, rate), -1) for rate in RATES))]
 
 
 def parts(folder):
@@ -214,10 +152,16 @@ def regularisation(folder):
             for other, title in (('adv', 'AdvT'), ('iadv', 'iAdvT'))]
 
 
+def pretraining(folder):
+    return [('pretrained − baseline, test accuracy (points)',
+             accuracy(folder, 'pretrained', 'baseline'), 1)]
+
+
 def training(folder):
     return [(f'{title} − pretrained, test accuracy (points)',
              accuracy(folder, method, 'pretrained'), 1)
-            for method, title in (('adv', 'AdvT'), ('iadv', 'iAdvT'), ('spgd', 'SPGD'))]
+            for method, title in (('adv', 'AdvT'), ('iadv', 'iAdvT'), ('spgd', 'SPGD'),
+                                  ('spgd_lm', 'SPGD with p(x|y)'))]
 
 
 def sparsity(folder):
@@ -238,29 +182,42 @@ def robustness(folder):
 
 
 def discrete(folder):
-    return [(f'SPGD − HotFlip, {title} at {rate} % flipped',
-             equal_strength(folder, 'spgd', 'hotflip', rate, score, 'nearest'), -1)
+    return [(f'SPGD − {attack}, {title} at {rate} % flipped',
+             equal_strength(folder, 'spgd', method, rate, score, 'nearest'), -1)
+            for method, attack in (('hotflip', 'HotFlip'), ('hotflip_greedy', 'greedy HotFlip'))
             for score, title in (('gap', 'perplexity gap of the nearest text'),
                                  ('judge_changed', "judge's labels changed (points)"))
             for rate in RATES]
 
 
 def class_conditional(folder):
-    return [('with − without, test accuracy (points)', accuracy(folder, 'spgd_lm', 'spgd'), 1),
-            *((f'with − without, perplexity gap at {rate} % flipped',
-               equal_strength(folder, 'spgd_lm', 'spgd', rate), -1) for rate in RATES),
-            *((f"with − without, judge's labels changed at {rate} % flipped (points)",
-               equal_strength(folder, 'spgd_lm', 'spgd', rate, 'judge_changed', 'nearest'), -1)
-              for rate in RATES)]
+    found = [('with − without, test accuracy (points)', accuracy(folder, 'spgd_lm', 'spgd'), 1),
+             ("with − without, perplexity gap at Table 1's ε",
+              table1_gap(folder, 'spgd_lm', 'spgd'), -1)]
+    return [*found, *((f'with − without, {title} at {rate} % flipped',
+                       equal_strength(folder, 'spgd_lm', 'spgd', rate, score, reading), -1)
+                      for score, title, reading in (
+                          ('gap', 'perplexity gap', 'continuous'),
+                          ('judge_changed', "judge's labels changed (points)", 'nearest'),
+                          ('antonyms', 'antonyms (points)', 'nearest')) for rate in RATES)]
+
+
+def _paper_gain(method, other):
+    return Number(paper.ACCURACY[method] - paper.ACCURACY[other])
 
 
 # Claim, what it means here, and what measures it.
 CLAIMS = (
+    ('Pretraining helps',
+     f'The paper gains {_paper_gain("pretrained", "baseline")} points of test accuracy by starting '
+     'from a language model (Table 3).',
+     pretraining),
     ('Adversarial training helps',
-     'The paper gains 0.85 to 0.89 points of test accuracy (Table 3). Here it is the mean over '
-     "seeds; McNemar's test in the tables compares single runs, the best of each method.",
+     f'The paper gains {_paper_gain("spgd", "pretrained")} to {_paper_gain("adv", "pretrained")} '
+     'points of test accuracy (Table 3). Here it is the mean over seeds; McNemar\'s test in the '
+     'tables compares single runs, the best of each method.',
      training),
-    ("SPGD's examples are more likely than AdvT's",
+    ("SPGD's examples are more likely than AdvT's and iAdvT's",
      'The paper compares one ε per method (Table 1). At equal strength, every method attacks the '
      'same classifier, at the ε that flips the same share of predictions.', likelihood),
     ('Sparsification and projection make examples more likely',
@@ -291,19 +248,60 @@ CLAIMS = (
 )
 
 
-def section(root, title, text, measure):
-    """A claim with its table, a row for each measurement and preset that has it; of `toy`, what no
+def measured(root, measure):
+    """`{preset: [(what, effect, answer)]}` of what a claim's measurements give; of `toy`, what no
     other has."""
-    rows, elsewhere = [], set()
-    for preset, name in PRESETS.items():
+    found = {}
+    for preset in PRESETS:
         folder = os.path.join(root, 'experiments', 'results', preset)
-        for what, effect, expected in measure(folder):
-            if effect is not None and not (preset == 'toy' and what in elsewhere):
-                rows.append([what, name, str(effect), effect.answer(expected)])
-                elsewhere.add(what)
+        elsewhere = {what for rows in found.values() for what, _, _ in rows}
+        rows = [(what, effect, effect.answer(expected))
+                for what, effect, expected in measure(folder) if effect is not None
+                and not (preset == 'toy' and what in elsewhere)]
+        if rows:
+            found[preset] = rows
+    return found
+
+
+def answers(rows):
+    """How often each answer was given, by measurements as in the paper and by those at equal
+    strength."""
+    def count(given):
+        counts = collections.Counter(map(_kind, given))
+        if len(given) == 1:
+            return next(iter(counts))
+        return ', '.join(f'{kind} {counts[kind]}' for kind in KINDS if counts[kind]) or MISSING
+
+    return tuple(count([answer for what, _, answer in rows if (FLIPPED in what) == at_equal])
+                 for at_equal in (False, True))
+
+
+def _kind(answer):
+    if answer.endswith(('this seed', 'these seeds')):
+        return KINDS[1]
+    return answer.removeprefix('no, ')
+
+
+def claims(root):
+    """Each claim and its answers, at all sizes but `toy`."""
+    rows = [[title, PRESETS[preset], *answers(rows)] for title, _, measure in CLAIMS
+            for preset, rows in measured(root, measure).items() if preset != 'toy']
+    return Table('claims', 'Claims', ['claim', 'on', 'holds', 'at equal strength'], rows, titles=4)
+
+
+def section(root, title, text, measure):
+    """A claim with its answers and its table, a row for each measurement and preset."""
+    found = measured(root, measure)
+    lines, rows = [], []
+    for preset, measurements in found.items():
+        parts = [f'{kind}{answer}' for kind, answer in zip(
+            ('', 'at equal strength: '), answers(measurements)) if answer != MISSING]
+        lines.append(f'**On {PRESETS[preset]}:** {"; ".join(parts)}.\n')
+        rows += [[what, PRESETS[preset], str(effect), answer]
+                 for what, effect, answer in measurements]
     body = (markdown(Table('', '', ['measured', 'on', 'effect [95 %] (seeds)', 'holds'], rows)
                      ).split('\n', 2)[2] if rows else 'Not measured yet.\n')
-    return f'\n## {title}\n\n{textwrap.fill(text, 120)}\n\n{body}'
+    return '\n'.join([f'\n## {title}\n', f'{textwrap.fill(text, 120)}\n', *lines, body])
 
 
 def page(root):

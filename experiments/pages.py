@@ -6,6 +6,8 @@ README.md and docs/results.md hold blocks between two comments, and nothing else
     <!-- generated: accuracies -->
     <!-- generated: effects -->
     <!-- generated: against_paper -->
+    <!-- generated: baselines -->
+    <!-- generated: claims -->
     <!-- generated: tables of experiments/results/small -->
     <!-- end of generated -->
 
@@ -27,7 +29,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = 'experiments/results'
 PAGES = ('README.md', 'docs/results.md')
 AT_A_GLANCE = {'trained': glance.trained, 'accuracies': glance.accuracies,
-               'effects': glance.effects, 'against_paper': glance.against_paper}
+               'effects': glance.effects, 'against_paper': glance.against_paper,
+               'baselines': glance.baselines, 'claims': findings.claims}
 BLOCK = re.compile(rf'(<!-- generated: ({"|".join(AT_A_GLANCE)}|tables of ([\w./-]+)) -->\n)'
                    r'.*?(<!-- end of generated -->)', re.DOTALL)
 MAKERS = (paper_tables.table3, paper_tables.significance_table, paper_tables.table1,

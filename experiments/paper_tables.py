@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 
-from experiments import results, significance, state
+from experiments import effects, results, significance, state
 from experiments.tables import MISSING, Number, Spread, Table, interval
 from interpretable_adv import methods, paper, settings, train
 from interpretable_adv.errors import UserError
@@ -14,7 +14,7 @@ from lm import pretrain
 # A − B: each method against the model it starts from, and the adversarial ones with each other.
 PAIRS = (('pretrained', 'baseline'), ('adv', 'pretrained'), ('iadv', 'pretrained'),
          ('spgd', 'pretrained'), ('spgd', 'adv'), ('spgd', 'iadv'), ('iadv', 'adv'),
-         ('spgd_lm', 'spgd'))
+         ('spgd_lm', 'pretrained'), ('spgd_lm', 'spgd'))
 
 # Settings that say where a run is and not what it is, or that follow from others.
 UNREMARKABLE = {*train.FREE_SETTINGS, 'resume', 'random_seed', 'pretrained_model', 'vocab_sha256',
@@ -430,23 +430,16 @@ def sparsity_table(folder):
     if not runs:
         return None
     reference = runs.get(paper.CLASSIFIER['sparsity'], [])
-    rows = []
-    for sparsity, own in runs.items():
-        gained = gains(own, reference)
-        bounds = difference = None
-        if gained and own is not reference:
-            mean = 100 * np.mean(gained, axis=0)
-            difference, bounds = float(mean.mean()), significance.paired_bootstrap(mean)
-        rows.append([f'{sparsity:g}', Spread.of([run.dev for run in own]),
-                     Spread.of([run.test for run in own]), Number(difference, signed=True),
-                     interval(bounds)])
+    rows = [[f'{sparsity:g}', Spread.of([run.dev for run in own]),
+             Spread.of([run.test for run in own]), MISSING if own is reference else
+             str(effects.over_reviews(gains(own, reference)) or MISSING)]
+            for sparsity, own in runs.items()]
     epochs = next(iter(runs.values()))[0].result['n_epoch']
     return Table('sparsity', 'SPGD trained with several σ: accuracy (%)', [
-        'σ', 'dev', 'test', f'test − that of σ = {paper.CLASSIFIER["sparsity"]:g}',
-        '95 % interval'], rows,
+        'σ', 'dev', 'test', f'test − that of σ = {paper.CLASSIFIER["sparsity"]:g} [95 %]'], rows,
         [f'{epochs} epochs each; all other settings are those of Table 3. A classifier is trained '
-         'with 1 − σ of the words moved. Intervals resample the test reviews and take the seeds '
-         'as they are.'])
+         'with 1 − σ of the words moved. Dev and test: mean ± sd over seeds (n). The first '
+         'interval resamples the test reviews and takes the seeds as they are.'])
 
 
 # Table 4 ------------------------------------------------------------------------------------

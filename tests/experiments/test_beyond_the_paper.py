@@ -151,34 +151,6 @@ def test_significance_has_both_p_values(folder):
 
 # Findings ---------------------------------------------------------------------------------------
 
-def test_effects():
-    effect = findings.over_seeds([1.0, 2.0, 3.0])
-    assert (effect.mean, effect.n) == (2, 3)
-    assert effect.high - 2 == pytest.approx(4.303 / 3 ** 0.5) == 2 - effect.low
-    assert effect.answer(1) == 'no difference'
-    assert findings.over_seeds([1.0]) is None and findings.over_seeds([None, 2.0]) is None
-    certain = findings.Effect(-1.0, -2.0, -0.5, 3)
-    assert certain.answer(-1) == 'yes' and certain.answer(1) == 'no, the opposite'
-    by_chance = findings.over_seeds([2.0, 2.0])
-    assert str(by_chance) == '+2.00 (2)' and by_chance.answer(1) == 'no interval'
-    assert str(certain) == '−1.00 [−2.00, −0.50] (3)'
-
-
-def test_an_effect_over_reviews_also_has_an_interval_over_seeds():
-    reviews = np.ones(400)
-    reviews[:80] = -1  # a mean of 0.6 and an interval well above 0
-    alike = findings.over_reviews([reviews, np.roll(reviews, 7), np.append(reviews[1:], 1)])
-    assert alike.low > 0 and alike.answer(1) == 'yes' and alike.answer(-1) == 'no, the opposite'
-    spread = findings.over_reviews([reviews, 0.05 * reviews])
-    assert spread.among_seeds.mean == pytest.approx(spread.mean) == 31.5
-    half = 12.706 * (60 - 3) / 2  # two seeds: the deviation is their difference / √2
-    assert spread.among_seeds.high - spread.mean == pytest.approx(half)
-    assert spread.low > 0 and spread.answer(1) == 'yes, for these seeds'
-    assert str(spread).endswith(
-        f'(2, reviews), [−{half - 31.5:.2f}, +{half + 31.5:.2f}] over seeds')
-    assert findings.over_reviews([reviews]).among_seeds is None
-
-
 def test_findings_are_those_of_the_files(folder, tmp_path):
     target = tmp_path / 'project' / 'experiments' / 'results' / 'small'
     collect.collect(str(folder), str(tmp_path / 'corpus'), str(target))
@@ -194,30 +166,78 @@ def test_findings_are_those_of_the_files(folder, tmp_path):
     assert excess[1].high - excess[1].mean == pytest.approx(1.96)  # as on each seed
 
 
+def add_intervals(folder, seed, shift=0.0):
+    """What `lm.perplexity` says of SPGD's differences, on files of `write_judged`."""
+    def found(difference, low, high):
+        return {'difference': difference, 'interval': [low + shift, high + shift]}
+
+    for name, added in (('perplexity', {'spgd_minus': {'continuous': {'gap': {
+            'adv': found(-3.0, -4.0, -2.5), 'spgd_lm': found(-1.0, -1.5, 0.25),
+            'hotflip': {'difference': -8.0, 'interval': None}}}}}),
+            ('perplexity_common_sweep', {'spgd_minus_at_flip_rate': {
+                'continuous': {'gap': {'25': {'adv': found(2.0, 1.0, 4.0)}}},
+                'nearest': {'judge_changed': {'10': {'adv': found(10.0, 8.0, 11.0)}}}}})):
+        path = folder / f'{name}_seed{seed}' / 'perplexity.json'
+        path.write_text(json.dumps({**json.loads(path.read_text()), **added}))
+
+
 def test_a_single_seed_has_intervals_over_reviews(tmp_path):
-    """As `lm.perplexity` wrote them; with a second seed, they are over seeds."""
     finished_runs.write_judged(tmp_path)
     assert findings.table1_gap(str(tmp_path), 'spgd', 'adv') is None
-    found = {'adv': {'difference': -3.0, 'interval': [-4.0, -2.5]},
-             'spgd_lm': {'difference': -1.0, 'interval': [-1.5, 0.25]},
-             'hotflip': {'difference': -8.0, 'interval': None}}
-    table = tmp_path / 'perplexity_seed1' / 'perplexity.json'
-    sweep = tmp_path / 'perplexity_common_sweep_seed1' / 'perplexity.json'
-    table.write_text(json.dumps({**json.loads(table.read_text()), 'spgd_minus': {
-        'continuous': {'gap': found}}}))
-    sweep.write_text(json.dumps({**json.loads(sweep.read_text()), 'spgd_minus_at_flip_rate': {
-        'continuous': {'gap': {'25': found}}, 'nearest': {'judge_changed': {'10': found}}}}))
-    for effect in (findings.table1_gap(str(tmp_path), 'spgd', 'adv'),
-                   findings.equal_strength(str(tmp_path), 'spgd', 'adv', '25'),
-                   findings.equal_strength(str(tmp_path), 'spgd', 'adv', '10', 'judge_changed',
-                                           'nearest')):
-        assert str(effect) == '−3.00 [−4.00, −2.50] (1, reviews)'
+    add_intervals(tmp_path, 1)
+    gap = findings.table1_gap(str(tmp_path), 'spgd', 'adv')
+    assert str(gap) == '−3.00 [−4.00, −2.50] (1, reviews)'
+    assert gap.answer(-1) == 'yes, for this seed'
+    assert str(findings.equal_strength(str(tmp_path), 'spgd', 'adv', '25')) == \
+        '+2.00 [+1.00, +4.00] (1, reviews)'
+    assert str(findings.equal_strength(str(tmp_path), 'spgd', 'adv', '10', 'judge_changed',
+                                       'nearest')) == '+10.00 [+8.00, +11.00] (1, reviews)'
     assert str(findings.table1_gap(str(tmp_path), 'spgd_lm', 'spgd')) == \
         '+1.00 [−0.25, +1.50] (1, reviews)'
     assert findings.table1_gap(str(tmp_path), 'spgd', 'hotflip') is None
     assert findings.table1_gap(str(tmp_path), 'adv', 'hotflip') is None
-    finished_runs.write_judged(tmp_path, seed=2, shift=1.0)
-    assert findings.table1_gap(str(tmp_path), 'spgd', 'adv').by == 'seeds'
+
+
+def test_several_seeds_have_both_intervals(tmp_path):
+    for seed, shift in ((1, 0.0), (2, 1.0)):
+        finished_runs.write_judged(tmp_path, seed)
+        add_intervals(tmp_path, seed, shift)
+    gap = findings.table1_gap(str(tmp_path), 'spgd', 'adv')
+    assert (gap.mean, gap.low, gap.high, gap.by) == (-3, -3.5, -2, 'reviews')
+    assert gap.among_seeds.n == 2 and not gap.among_seeds.has_interval  # −3 twice
+    assert findings.table1_gap(str(tmp_path), 'spgd', 'hotflip').by == 'seeds'
+
+
+def test_a_strength_that_some_seed_does_not_reach_is_open(folder):
+    path = folder / 'perplexity_common_sweep_seed2' / 'perplexity.json'
+    content = json.loads(path.read_text())
+    content['gap_at_flip_rate']['continuous']['adv']['25'] = None
+    path.write_text(json.dumps(content))
+    found = findings.equal_strength(str(folder), 'spgd', 'adv', '25')
+    assert (str(found), found.answer(-1)) == ('comparable in 1 of 2 seeds', 'open')
+    assert str(findings.equal_strength(str(folder), 'spgd', 'adv', '50')) == \
+        'comparable in 0 of 2 seeds'
+    assert findings.equal_strength(str(folder), 'spgd', 'iadv', '25') is None  # not measured
+
+
+def test_answers_are_counted():
+    rows = [(what, None, answer) for what, answer in (
+        ('gap', 'yes'), ('norm', 'no, the opposite'), ('swaps', 'yes, for these seeds'),
+        ('words', 'yes'), ('gap at 10 % flipped', 'no difference'))]
+    assert findings.answers(rows) == ('yes 2, uncertain for other seeds 1, the opposite 1',
+                                      'no difference')
+    assert findings.answers(rows[:1]) == ('yes', '–')
+
+
+def test_claims_at_a_glance(folder, tmp_path):
+    for preset in ('small', 'toy'):
+        collect.collect(str(folder), str(tmp_path / 'corpus'),
+                        str(tmp_path / 'project' / 'experiments' / 'results' / preset))
+    rows = {row[0]: row[1:] for row in findings.claims(str(tmp_path / 'project')).rows}
+    assert rows['Pretraining helps'][0] == '`small`'  # and none of `toy`
+    assert set(rows) < {title for title, _, _ in findings.CLAIMS}
+    robust = rows['Training with SPGD makes a classifier robust']
+    assert robust == ['`small`', 'yes 4', '–']
 
 
 def test_without_results_every_claim_is_open(tmp_path):

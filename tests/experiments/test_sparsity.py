@@ -2,8 +2,8 @@
 import numpy as np
 import pytest
 
-from experiments import findings, paper_tables, plan, presets, results
-from experiments.tables import Number, Spread
+from experiments import effects, findings, paper_tables, plan, presets, results
+from experiments.tables import Spread
 from interpretable_adv.errors import UserError
 from tests.experiments import finished_runs
 
@@ -57,10 +57,12 @@ def test_the_table_compares_with_the_papers_sparsity(folder):
     assert [run.test for run in results.find(str(folder))['spgd']] == [92.5, 93.5]  # only its own
     table = paper_tables.sparsity_table(str(folder))
     rows = {row[0]: row[1:] for row in table.rows}
-    assert rows['0.5'][:3] == [Spread.of([90, 90]), Spread.of([91, 91]), Number(-2.5, signed=True)]
-    low, high = map(float, rows['0.5'][3].replace('−', '-').strip('[]').split(','))
-    assert low < -2.5 < high < 0
-    assert list(map(str, rows['0.75'][2:])) == ['–', '–']
+    assert rows['0.5'][:2] == [Spread.of([90, 90]), Spread.of([91, 91])]
+    effect = effects.over_reviews(paper_tables.gains(*(
+        results.sparsities(str(folder))[sparsity] for sparsity in (0.5, 0.75))))
+    assert rows['0.5'][2] == str(effect) and effect.mean == pytest.approx(-2.5)
+    assert effect.low < -2.5 < effect.high < 0
+    assert rows['0.75'][2] == '–'
     assert table.notes[0].startswith('3 epochs each')
 
 
