@@ -1,5 +1,4 @@
 """Regenerates the paper's tables and figures: python -m experiments all --preset toy"""
-import contextlib
 import os
 import pathlib
 import sys
@@ -8,6 +7,7 @@ from experiments import (
     check,
     collect,
     grid_search,
+    pages,
     paper_tables,
     presets,
     runner,
@@ -152,11 +152,8 @@ def search_grid(settings, preset, places, seeds):
 def collect_results(plan, places, target):
     taken = collect.collect(places.runs, places.data, target)
     status.write(plan, places.run('jobs'), target)
-    for make in (*TABLE1, *TABLE2, *TABLE3, *TABLE4, *SPARSITY, grid_search.table):
-        with contextlib.suppress(paper_tables.NoResultsError):
-            table = make(target)
-            if table is not None:
-                tables.write(table, os.path.join(target, 'tables'))
+    for table in pages.tables_of(target):
+        tables.write(table, os.path.join(target, 'tables'))
     print(f'{target}: {len(taken)} runs and measurements')
 
 
