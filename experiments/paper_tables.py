@@ -224,7 +224,7 @@ def equal_strength(folder):
             runs, first, ('spgd_directions', 'class_lm', 'xi_var'))]
         if victims == 'own classifiers':
             trained = ', '.join(
-                f'{METHODS[method].title} {_plain(runs[method][0].settings["xi_var"])}'
+                f'{METHODS[method].title} {_plain(_checked(runs[method][0], "xi_var"))}'
                 for method in by_seed[0] if method in runs)
             notes.append(f'The own classifiers also differ in the ε of their training ({trained}), '
                          'so their rows compare methods, not attacks.')
@@ -354,9 +354,12 @@ def classifier_title(method):
 def _spgd_remark(run):
     if run.method != 'spgd' or 'sparsity' not in run.settings:
         return ''
-    iterations, sparsity = (settings.checked(name, run.settings.get(name), run.folder + os.sep)
-                            for name in ('spgd_iters', 'sparsity'))
-    return f' ({iterations} iter, {100 * sparsity:g}% sparsity)'
+    return (f' ({_checked(run, "spgd_iters")} iter, {100 * _checked(run, "sparsity"):g}% '
+            'sparsity)')
+
+
+def _checked(run, name):
+    return settings.checked(name, run.settings.get(name), run.folder + os.sep)
 
 
 def _seeds_note(runs):

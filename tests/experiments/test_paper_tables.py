@@ -232,6 +232,16 @@ def test_equal_strength(results_folder):
     assert len(rows) == 10
 
 
+def test_a_run_without_its_epsilon_is_damaged(results_folder):
+    for seed in (1, 2):
+        path = results_folder / f'spgd_seed{seed}' / 'args.json'
+        content = json.loads(path.read_text(encoding='utf-8'))
+        del content['xi_var']
+        path.write_text(json.dumps(content), encoding='utf-8')
+    with pytest.raises(UserError, match='spgd_seed1/args.json is damaged: xi_var is'):
+        paper_tables.equal_strength(str(results_folder))
+
+
 def test_equal_strength_over_seeds(results_folder):
     """Attacks that flip so many on some seeds only are averaged over those."""
     finished_runs.write_perplexity(results_folder, 'perplexity_sweep', 2, sweep=True)
