@@ -61,7 +61,7 @@ def equal_strength(folder, a, b, rate, score='gap', reading='continuous'):
 
 
 def _difference(found, a, b):
-    """The effect of a's value minus b's; None where a seed at most has both measured.
+    """The effect of a's value minus b's; None where neither seeds nor reviews give an interval.
 
     Args:
         found: of each seed the values of all methods, and what `lm.perplexity` says of the
