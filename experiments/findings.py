@@ -36,7 +36,7 @@ shown where nothing else has been measured yet.
 '''
 
 
-# Measurements: each returns [(what, Effect, Incomparable or None, expected sign)] ---------------
+# Measurements: each returns [(what, effect or None, expected sign)] ----------------------------
 
 def table1_gap(folder, a, b, reading='continuous', score='gap'):
     """The difference of a score of Table 1 between the rows of two methods."""
@@ -264,8 +264,7 @@ def measured(root, measure):
 
 
 def answers(rows):
-    """How often each answer was given, by measurements as in the paper and by those at equal
-    strength."""
+    """How often each answer was given: by measurements at equal strength last, by others first."""
     def count(given):
         counts = collections.Counter(map(_kind, given))
         if len(given) == 1:
